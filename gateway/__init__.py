@@ -1,0 +1,1 @@
+"""The agent backend: asyncio, no Django, no database."""

@@ -1,0 +1,30 @@
+"""What the loop asks of whoever keeps its record.
+
+All methods but `flush` only queue, in order, and never wait: so what was queued is kept also when the task that queued
+it is cancelled in the next moment. Watchers see an event only after it is stored.
+"""
+
+from typing import Protocol
+
+from gateway.errors import ProviderError
+from gateway.messages import Message, ToolCall, ToolResult
+
+
+class Journal(Protocol):
+    def add_text(self, text: str) -> None: ...
+
+    def add_reasoning(self, text: str) -> None: ...
+
+    def add_message(self, position: int, message: Message, *, is_shown: bool = True) -> None:
+        """Store a message of the conversation; `is_shown` tells the watchers as well."""
+
+    def tool_started(self, call: ToolCall) -> None: ...
+
+    def tool_progressed(self, call: ToolCall, text: str, fraction: float | None) -> None: ...
+
+    def tool_completed(self, call: ToolCall, result: ToolResult, *, state: str, seconds: float | None) -> None: ...
+
+    def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None: ...
+
+    async def flush(self) -> None:
+        """Return when everything that was queued before is stored."""

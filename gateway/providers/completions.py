@@ -1,0 +1,165 @@
+"""Reads a streamed chat completion: the JSON of one event after another becomes chunks.
+
+"OpenAI-compatible" is a wide word. What differs between servers, and is understood here:
+
+* the index of a tool call may be missing, or be 0 for each of several parallel calls; a call begins with a new id,
+  but some servers make up a new id for every piece of the same call, and only the first piece carries a name;
+* usage may come in an event of its own, with the last piece of text, or with every piece, growing: the last one counts;
+* reasoning is called `reasoning_content` or `reasoning`, or is a part of a list as content;
+* the end may be a finish_reason, `[DONE]`, or both;
+* an error may come in the middle of the stream, after the status 200.
+"""
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import orjson
+
+from gateway.errors import ProviderError
+from gateway.messages import Usage
+from gateway.providers.base import Chunk, Ended, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
+from gateway.providers.failures import failure_in_stream
+
+DONE = b"[DONE]"
+
+
+class CompletionReader:
+    """Reads the events of one model call, in order."""
+
+    def __init__(self) -> None:
+        self.has_ended = False  # an `Ended` was given out: the answer is complete
+        self.is_done = False  # nothing more will come
+        self._calls: list[tuple[str, str]] = []  # id and name of each tool call so far, from its first piece
+        self._call_of_index: dict[int, int] = {}
+
+    def read(self, payload: bytes, chunks: list[Chunk]) -> None:
+        """Appends to `chunks` what an event says."""
+        if payload == DONE:
+            self.is_done = True
+            if not self.has_ended:
+                self._end(chunks, "tool_calls" if self._calls else "stop")
+        elif payload:
+            try:
+                self._read_event(parse(payload), chunks)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise unreadable(payload) from error
+
+    def read_whole(self, body: bytes, chunks: list[Chunk]) -> None:
+        """For servers that answer a streamed request with one JSON object."""
+        self.read(body, chunks)
+        if not chunks:
+            raise unreadable(body)
+        self.read(DONE, chunks)
+
+    def _read_event(self, event: dict[str, Any], chunks: list[Chunk]) -> None:
+        if event.get("error") or event.get("object") == "error":
+            raise failure_in_stream(event)
+        for choice in event.get("choices") or ():
+            if choice.get("index"):
+                continue  # a second answer to the same question: nobody asked for one
+            delta = choice.get("delta") or choice.get("message")
+            if delta:
+                self._read_delta(delta, chunks)
+            finish_reason = choice.get("finish_reason")
+            if finish_reason and not self.has_ended:
+                self._end(chunks, str(finish_reason))
+        usage = event.get("usage")
+        if usage:
+            chunks.append(UsageReport(read_usage(usage)))
+
+    def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning:
+            chunks.append(ReasoningDelta(as_text(reasoning)))
+        content = delta.get("content") or delta.get("refusal")
+        if isinstance(content, list):
+            read_parts(content, chunks)
+        elif content:
+            chunks.append(TextDelta(as_text(content)))
+        for piece in delta.get("tool_calls") or ():
+            chunks.append(self._read_tool_call(piece))
+
+    def _read_tool_call(self, piece: dict[str, Any]) -> ToolCallDelta:
+        function = piece.get("function") or {}
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else orjson.dumps(arguments).decode()
+        delta = ToolCallDelta(-1, as_text(piece.get("id") or ""), as_text(function.get("name") or ""), arguments)
+        index = piece.get("index")
+        delta.index = self._find_call(delta) if index is None else self._find_indexed_call(delta, int(index))
+        if delta.index == len(self._calls):
+            self._calls.append((delta.id, delta.name))
+        return delta
+
+    def _find_call(self, delta: ToolCallDelta) -> int:
+        """Where a piece without an index belongs."""
+        if delta.id:
+            return next((at for at, (call_id, _) in enumerate(self._calls) if call_id == delta.id), len(self._calls))
+        begins_another = bool(delta.name) or not self._calls
+        return len(self._calls) if begins_another else len(self._calls) - 1
+
+    def _find_indexed_call(self, delta: ToolCallDelta, index: int) -> int:
+        known = self._call_of_index.get(index)
+        if known is not None:
+            call_id, name = self._calls[known]
+            begins_another = name and delta.name and call_id and delta.id and call_id != delta.id
+            if not begins_another:
+                return known
+        self._call_of_index[index] = len(self._calls)
+        return len(self._calls)
+
+    def _end(self, chunks: list[Chunk], finish_reason: str) -> None:
+        self.has_ended = True
+        chunks.append(Ended(finish_reason))
+
+
+def parse(payload: bytes) -> dict[str, Any]:
+    try:
+        event = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        # The standard has broken UTF-8 replaced, not refused; anything else that is wrong fails again.
+        event = orjson.loads(payload.decode("utf-8", "replace"))
+    if not isinstance(event, dict):
+        raise TypeError("An event must be an object.")
+    return event
+
+
+def unreadable(payload: bytes) -> ProviderError:
+    words = payload[:500].decode("utf-8", "replace")
+    return ProviderError("llm_error", "The provider sent something that cannot be read.", words, transient=True)
+
+
+def as_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("Not a text.")
+    return value
+
+
+def read_parts(parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
+    """Content as a list: `{"type": "text", "text": …}` and `{"type": "thinking", "thinking": [text parts]}`."""
+    for part in parts:
+        thoughts = part.get("thinking")
+        if thoughts:
+            said = thoughts if isinstance(thoughts, str) else "".join(as_text(thought["text"]) for thought in thoughts)
+            chunks.append(ReasoningDelta(said))
+        elif part.get("text"):
+            chunks.append(TextDelta(as_text(part["text"])))
+
+
+def read_usage(usage: dict[str, Any]) -> Usage:
+    return Usage(
+        prompt_tokens=int(usage.get("prompt_tokens") or 0),
+        completion_tokens=int(usage.get("completion_tokens") or 0),
+        cost=read_cost(usage.get("cost")),
+    )
+
+
+def read_cost(cost: object) -> Decimal | None:
+    """Some providers state what the call cost."""
+    if not isinstance(cost, int | float | str) or isinstance(cost, bool):
+        return None
+    try:
+        amount = Decimal(str(cost))
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() else None

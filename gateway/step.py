@@ -1,0 +1,39 @@
+"""The tool calls of one step: which have a result, which started, which never did.
+
+Each answer has its place in the conversation from the beginning (the assistant message's position plus the number of the
+call), so that answers of parallel calls can be stored as they come and still stand in the order of the calls.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.messages import Message, ToolCall, ToolResult
+
+State = Literal["finished", "interrupted", "not_started"]
+
+
+@dataclass
+class Step:
+    calls: tuple[ToolCall, ...]
+    position: int
+    started: set[str] = field(default_factory=set)
+    answers: dict[str, Message] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
+
+    def position_of(self, call: ToolCall) -> int:
+        return self.position + 1 + self.calls.index(call)
+
+    def answer(self, call: ToolCall, result: ToolResult, state: State) -> Message:
+        message = Message("tool", result.content, tool_call_id=call.id, name=call.name)
+        self.answers[call.id] = message
+        self.states[call.id] = state
+        return message
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        return [call for call in self.calls if call.id not in self.answers]
+
+    @property
+    def messages(self) -> list[Message]:
+        """The answers in the order of the calls. Only when none is missing."""
+        return [self.answers[call.id] for call in self.calls]

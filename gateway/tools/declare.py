@@ -1,0 +1,115 @@
+"""`@tool`: a typed Python function becomes a `Tool`; its hints become the schema, its docstring the description."""
+
+import asyncio
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from gateway.tools.base import BadArguments, Tool, ToolContext, make_version
+
+
+def tool(
+    *, repeatable: bool = False, timeout: float = 60.0, version: str = "1"
+) -> Callable[[Callable[..., object]], Tool]:
+    """Declare a tool. The function may be async, or plain: a plain one runs in a thread.
+
+    A parameter annotated `ToolContext` is filled in and not shown to the model."""
+
+    def declare(function: Callable[..., object]) -> Tool:
+        name = function.__name__
+        description = inspect.getdoc(function)
+        if not description:
+            raise TypeError(f"The tool {name} needs a docstring: it tells the model what the tool is for.")
+        model, context_parameter = _read_signature(function)
+        parameters = _make_schema(model)
+
+        async def run(arguments: dict[str, Any], context: ToolContext) -> object:
+            values = _coerce_arguments(model, arguments)
+            if inspect.iscoroutinefunction(function):
+                if context_parameter:
+                    values[context_parameter] = context
+                return await function(**values)
+            if context_parameter:
+                values[context_parameter] = _for_threads(context)
+            return await asyncio.to_thread(_call_plain, function, values)
+
+        return Tool(
+            name=name,
+            description=description,
+            parameters=parameters,
+            function=run,
+            is_repeatable=repeatable,
+            timeout_seconds=timeout,
+            version=make_version(name, description, parameters, version),
+        )
+
+    return declare
+
+
+def _read_signature(function: Callable[..., object]) -> tuple[type[BaseModel], str | None]:
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    context_parameter = None
+    for parameter in inspect.signature(function).parameters.values():
+        where = f"The parameter {parameter.name} of the tool {function.__name__}"
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"{where} cannot be passed by name.")
+        if parameter.name not in hints:
+            raise TypeError(f"{where} needs a type hint.")
+        if hints[parameter.name] is ToolContext:
+            context_parameter = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints[parameter.name], default)
+    config = ConfigDict(extra="forbid", protected_namespaces=())
+    return create_model(function.__name__, __config__=config, **fields), context_parameter
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """Without the titles that pydantic makes out of parameter names: they cost tokens and say nothing."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema(schema_generator=_PlainSchema)
+    schema.pop("title", None)
+    return schema
+
+
+def _coerce_arguments(model: type[BaseModel], arguments: dict[str, Any]) -> dict[str, Any]:
+    """The schema has let these through; this gives them their Python types and runs what only pydantic can check."""
+    try:
+        values = model.model_validate(arguments)
+    except ValidationError as error:
+        wrong = [
+            ": ".join((".".join(str(part) for part in one["loc"]), one["msg"]))
+            for one in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        raise BadArguments("The arguments do not fit: " + "; ".join(wrong)) from None
+    # Not model_dump: a nested model must arrive as that model.
+    return {name: getattr(values, name) for name in model.model_fields}
+
+
+def _call_plain(function: Callable[..., object], values: dict[str, Any]) -> object:
+    try:
+        return function(**values)
+    except StopIteration as error:
+        # A future cannot carry a StopIteration: asyncio would wait for the thread for ever.
+        raise RuntimeError("StopIteration") from error
+
+
+def _for_threads(context: ToolContext) -> ToolContext:
+    """`report` belongs to the event loop; a plain function calls it from a thread."""
+    loop = asyncio.get_running_loop()
+
+    def report(text: str, fraction: float | None) -> None:
+        loop.call_soon_threadsafe(context.report, text, fraction)
+
+    return replace(context, report=report)
