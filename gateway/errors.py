@@ -8,7 +8,7 @@ ErrorType = Literal["llm_timeout", "llm_rate_limit", "llm_authentication", "llm_
 
 @dataclass
 class ProviderError(Exception):
-    """A model call failed. `transient` ones are worth another try, after `retry_after` seconds if the provider said so."""
+    """A model call failed. `transient`: worth another try, after `retry_after` seconds if the provider said so."""
 
     error_type: ErrorType
     message: str

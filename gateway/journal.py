@@ -26,5 +26,9 @@ class Journal(Protocol):
 
     def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None: ...
 
+    @property
+    def rest_seconds(self) -> float:
+        """How long it is worth to let more text arrive before reading on: 0 on an idle system."""
+
     async def flush(self) -> None:
         """Return when everything that was queued before is stored."""

@@ -1,10 +1,10 @@
 """The one agent loop, streaming or not: model call, tools, model call …, journalled as it goes.
 
 A turn can be ended at any moment: by a stop, its time limit, a shutdown or a lost lease. All of them come through
-`interrupt`, which cancels the task; so whatever the loop waits for, it stops waiting at once, and the model's connection
-closes because every model call stands in an `async with`. What has been said and which calls are open is always in
-`self.draft` and `self.step`, never only in local variables: so after an interruption in any line `_close` can write
-down, without waiting for anything, what is missing for a well-formed conversation.
+`interrupt`, which cancels the task; so whatever the loop waits for, it stops waiting at once, and the model's
+connection closes because every model call stands in an `async with`. What has been said and which calls are open is
+always in `self.draft` and `self.step`, never only in local variables: so after an interruption in any line `close` can
+write down, without waiting for anything, what is missing for a well-formed conversation.
 
 Two rules make that safe. Messages go to the history and to the journal's queue together, with no await between. And a
 cancellation that somebody swallowed (a library, a tool) is noticed by `_check` before the next thing starts.
@@ -19,7 +19,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 300.0
 CHARACTERS_A_TOKEN = 4
+WAITED_SECONDS = 0.0005
 OUTCOME_UNKNOWN = "Interrupted, outcome unknown: the process that executed this call ended before it had a result."
 INTERRUPTED = "Interrupted: the run {why} while this call was running. Its outcome is not known."
 NOT_STARTED = "Not executed: the run {why} before this call started."
@@ -58,9 +59,12 @@ class Resumption:
     """What an earlier attempt at this run left behind."""
 
     open_step: Step | None = None
+    answer: str | None = None
+    """The whole answer, where nothing but the run's end was missing."""
     unfinished_text: str = ""
+    is_reasoning_shown: bool = False
     steps: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     active_seconds: float = 0.0
 
 
@@ -91,15 +95,20 @@ class Turn:
         self.grace_seconds = grace_seconds
         self.steps = resumption.steps
         self.usage = resumption.usage
-        self.draft = Draft(shown=resumption.unfinished_text)
+        self.draft = Draft(
+            shown=resumption.unfinished_text,
+            is_reasoning_shown=resumption.is_reasoning_shown,
+            is_reasoning_held_back=resumption.is_reasoning_shown,
+        )
         self.step = resumption.open_step
         self.first_token_at: datetime | None = None
-        self.output = ""
+        self.output = resumption.answer or ""
         self.said: list[str] = []
         self.cause: Cause | None = None
         self.reason = ""
         self.model_closed_at: float | None = None
         self.call_states: list[tuple[ToolCall, State]] = []
+        self._is_answered = resumption.answer is not None
         self._seconds_before = resumption.active_seconds
         self._begun_at = time.monotonic()
         self._is_closed = False
@@ -182,6 +191,8 @@ class Turn:
         self._check()
         if self.step is not None:
             await self._go_on_with_step(self.step)
+        if self._is_answered:
+            return Finished(self.output)
         while True:
             self._check()
             if (reached := self._limit_reached()) is not None:
@@ -229,9 +240,15 @@ class Turn:
         self._is_calling_model = True
         try:
             async with self.agent.provider.stream(request) as batches:
+                asked_at = time.monotonic()
                 async for batch in batches:
                     self._check()
                     self._take_chunks(batch)
+                    # A hundred streams that wake for each word cost more than all the rest. A word that had to be
+                    # waited for came alone: rest, and the next ones come together.
+                    if time.monotonic() - asked_at > WAITED_SECONDS and (rest := self.journal.rest_seconds) > 0:
+                        await asyncio.sleep(rest)
+                    asked_at = time.monotonic()
         finally:
             self.model_closed_at = time.time()
 
@@ -380,7 +397,9 @@ class Turn:
             raise
         if not work.done():
             await self._cancel_work(work, tool)
-            return ToolResult(f"The tool {call.name} did not finish within {tool.timeout_seconds:g} seconds.", is_error=True)
+            return ToolResult(
+                f"The tool {call.name} did not finish within {tool.timeout_seconds:g} seconds.", is_error=True
+            )
         if work.cancelled() or work.exception() is not None:
             return ToolResult(f"The tool {call.name} failed.", is_error=True)
         return work.result()
@@ -445,7 +464,8 @@ def _words_for(outcome: Outcome) -> str:
 
 def _backoff(retries: int) -> float:
     """Half a second, then twice as long each time, spread so that many runs do not come back together."""
-    return min(0.5 * 2**retries, 20.0) * random.uniform(0.75, 1.25)
+    spread: float = random.uniform(0.75, 1.25)  # noqa: S311
+    return min(0.5 * 2.0**retries, 20.0) * spread
 
 
 def _forget(work: asyncio.Task[ToolResult]) -> None:

@@ -1,7 +1,7 @@
 """The tool calls of one step: which have a result, which started, which never did.
 
-Each answer has its place in the conversation from the beginning (the assistant message's position plus the number of the
-call), so that answers of parallel calls can be stored as they come and still stand in the order of the calls.
+Each answer has its place in the conversation from the beginning (the assistant message's position plus the number of
+the call), so that answers of parallel calls can be stored as they come and still stand in the order of the calls.
 """
 
 from dataclasses import dataclass, field

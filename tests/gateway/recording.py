@@ -13,6 +13,7 @@ class RecordingJournal:
         self.messages: dict[int, Message] = {}
         self.before_flush: list[asyncio.Event] = []
         self.flushing = asyncio.Event()
+        self.rest_seconds = 0.0
 
     @property
     def text(self) -> str:

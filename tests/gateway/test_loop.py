@@ -1,7 +1,8 @@
 """The agent loop without a database: what it says, keeps and closes, whenever it is interrupted."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -49,10 +50,10 @@ class Bench:
         self.journal = RecordingJournal()
         for position, message in enumerate(history, start=1):
             self.journal.messages[position] = message
-        for made, answer in (resumption.open_step.answers if resumption and resumption.open_step else {}).items():
-            step = resumption.open_step  # type: ignore[union-attr]
-            position = step.position + 1 + [each.id for each in step.calls].index(made)  # type: ignore[union-attr]
-            self.journal.messages[position] = answer
+        if resumption is not None and (step := resumption.open_step) is not None:
+            for made in step.calls:
+                if made.id in step.answers:
+                    self.journal.messages[step.position_of(made)] = step.answers[made.id]
         self.turn = Turn(
             self.agent,
             self.journal,
@@ -85,6 +86,12 @@ class Bench:
         return self.agent.history[1:]
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
 def gated_tool(name: str, gate: Gate, result: str = "result") -> Tool:
     @tool()
     async def gated() -> str:
@@ -106,7 +113,11 @@ async def test_an_answer_is_streamed_and_kept() -> None:
     assert await bench.run() == Finished("Hello")
     assert bench.new == [Message("assistant", "Hello")]
     assert bench.journal.text == "Hello"
-    assert (bench.turn.usage.prompt_tokens, bench.turn.usage.completion_tokens, bench.turn.usage.estimated) == (3, 2, False)
+    assert (bench.turn.usage.prompt_tokens, bench.turn.usage.completion_tokens, bench.turn.usage.estimated) == (
+        3,
+        2,
+        False,
+    )
 
 
 async def test_without_token_streaming_only_whole_messages_are_shown() -> None:
@@ -183,8 +194,7 @@ async def test_in_parallel_results_are_stored_as_they_come_and_listed_in_the_ord
     await slow.reached.wait()
     await fast.reached.wait()
     fast.open()
-    while 4 not in bench.journal.messages:
-        await asyncio.sleep(0)
+    await until(lambda: 4 in bench.journal.messages)
     assert 3 not in bench.journal.messages
     slow.open()
     assert await running == Finished("end")
@@ -229,7 +239,7 @@ async def test_a_run_ends_at_its_step_limit() -> None:
 @pytest.mark.parametrize("limits", [Limits(10, 60, max_tokens=30), Limits(10, 60, max_cost=Decimal("0.00002"))])
 async def test_a_run_ends_at_its_budget_before_the_next_model_call(limits: Limits) -> None:
     """L1."""
-    answers = [["", call("ping"), used(10, 10)] for _ in range(5)]
+    answers: list[Answer] = [["", call("ping"), used(10, 10)] for _ in range(5)]
     bench = Bench(*answers, tools=[ping], limits=limits, prices=Prices(Decimal(1), Decimal(1)))
     assert await bench.run() == LimitReached("budget")
     assert len(bench.provider.requests) == (2 if limits.max_tokens else 1)
@@ -384,11 +394,10 @@ async def test_a_stop_with_parallel_tools_keeps_results_and_answers_the_rest() -
     await one.reached.wait()
     await two.reached.wait()
     one.open()
-    while 3 not in bench.journal.messages:
-        await asyncio.sleep(0)
+    await until(lambda: 3 in bench.journal.messages)
     bench.agent.interrupt("Stop requested via API")
     assert await running == Stopped()
-    assert [message.content for message in bench.new[1:]][0] == "first"
+    assert bench.new[1].content == "first"
     assert "Interrupted" in str(bench.new[2].content)
 
 
@@ -401,8 +410,7 @@ async def test_a_stop_while_the_journal_writes_loses_nothing(number: int) -> Non
     bench = Bench(["text", call("ping", id="a"), call("ping", id="b")], "end", tools=[ping])
     bench.journal.before_flush = list(gates)
     running = bench.start()
-    while bench.journal.before_flush:
-        await asyncio.sleep(0)
+    await until(lambda: not bench.journal.before_flush)
     bench.agent.interrupt("Stop requested via API")
     assert await running == Stopped()
     assert bench.new[0].text == "text"
@@ -414,7 +422,9 @@ async def test_a_stop_at_every_tick_leaves_a_conversation_that_goes_on() -> None
     outcomes = set()
     for ticks in range(200):
         tools = [ping]
-        bench = Bench(["a", "b", call("ping"), call("ping")], ["c", call("ping")], "end", tools=tools, parallel=ticks % 2 == 0)
+        bench = Bench(
+            ["a", "b", call("ping"), call("ping")], ["c", call("ping")], "end", tools=tools, parallel=ticks % 2 == 0
+        )
         running = bench.start()
         for _ in range(ticks):
             await asyncio.sleep(0)
@@ -450,10 +460,8 @@ async def test_a_swallowed_cancellation_is_noticed_before_the_next_thing_starts(
 
     class Swallowing(ScriptedProvider):
         async def _play(self, answer):
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await gate.wait()
-            except asyncio.CancelledError:
-                pass
             async for batch in super()._play(answer):
                 yield batch
 
@@ -519,8 +527,7 @@ async def test_a_stop_ends_the_wait_for_a_retry_at_once() -> None:
     """E2."""
     bench = Bench([transient(100.0)], "never")
     running = bench.start()
-    while "retry" not in bench.journal.kinds():
-        await asyncio.sleep(0)
+    await until(lambda: "retry" in bench.journal.kinds())
     bench.agent.interrupt("Stop requested via API")
     assert await running == Stopped()
     assert len(bench.provider.requests) == 1

@@ -1,0 +1,203 @@
+"""A worker takes runs, keeps them, and hands them back. Everything it needs to go on is in a `Claim`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models.expressions import NegatedExpression
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from runs import bell, events
+from runs.actions.ending import (
+    LEASE_FIELDS,
+    USAGE_FIELDS,
+    Ending,
+    Usage,
+    change_status,
+    end_without_worker,
+    record_usage,
+    usage_so_far,
+)
+from runs.actions.placing import last_positions, place_inputs
+from runs.actions.stored import is_reasoning_shown, last_seq, started_calls, unfinished_text
+from runs.database import writing
+from runs.models import UNDER_WAY, Agent, Event, Message, Run, Status, StopReason, Worker
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run in a worker's hands, and what the worker needs to go on with it."""
+
+    run: Run
+    new_messages: list[Message]
+    position_before: int
+    next_seq: int
+    unfinished_text: str
+    is_reasoning_shown: bool
+    started_calls: frozenset[str]
+
+    @property
+    def fence(self) -> tuple[str, int]:
+        return self.run.worker, self.run.attempt
+
+
+def claim_runs(worker: str, limit: int, rung: Sequence[int] | None = None) -> list[Claim]:
+    """Take runs whose turn it is: the oldest waiting one of each conversation in which nothing is under way. `rung` are
+    the ones to look at, where a ring said which; None looks at all."""
+    ahead = Run.objects.filter(conversation=OuterRef("conversation")).filter(
+        Q(status__in=UNDER_WAY) | Q(status=Status.QUEUED, pk__lt=OuterRef("pk"))
+    )
+    waiting = Q(status=Status.QUEUED) if rung is None else Q(status=Status.QUEUED, pk__in=rung)
+    with writing():
+        return _claim(worker, _lock_runs(waiting, ~Exists(ahead), limit=limit), timezone.now())
+
+
+def claim_lost_runs(worker: str, limit: int) -> list[Claim]:
+    """Take runs whose worker was lost: its lease has run out."""
+    now = timezone.now()
+    is_lost = Q(status=Status.RUNNING, lease_expires_at__lt=now)
+    if not Run.objects.filter(is_lost).exists():
+        return []
+    with writing():
+        going_on = []
+        for run in _lock_runs(is_lost, limit=limit):
+            run.losses += 1
+            if not _end_lost_run(run, now):
+                run.save(update_fields=["losses"])
+                going_on.append(run)
+        return _claim(worker, going_on, now)
+
+
+def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
+    """Make locked runs this worker's: a handful of queries, however many they are."""
+    if not runs:
+        return []
+    before = last_positions([run.conversation_id for run in runs])
+    placed = place_inputs(runs, before)
+    unfinished = {run.pk: _what_is_left_of(run) for run in runs if run.started_at is not None}
+    for run in runs:
+        change_status(run, Status.RUNNING)
+        run.worker = worker
+        run.attempt += 1
+        run.lease_expires_at = now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
+        run.started_at = run.started_at or now
+        run.agent_version = run.agent.version
+        run.is_input_placed = True
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(
+        status=Status.RUNNING,
+        worker=worker,
+        attempt=F("attempt") + 1,
+        lease_expires_at=now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"]),
+        started_at=Coalesce("started_at", now),
+        agent_version=Subquery(Agent.objects.filter(pk=OuterRef("agent_id")).values("version")),
+        is_input_placed=True,
+    )
+    claims = []
+    written = []
+    for run in runs:
+        # A run that never started has one event, the first.
+        seq, text, is_reasoning_shown, calls = unfinished.get(run.pk, (1, "", False, frozenset()))
+        started = events.write_event(
+            run,
+            seq + 1,
+            events.RUN_STARTED,
+            now,
+            {
+                "agent": run.agent.slug,
+                "agent_version": run.agent_version,
+                "model": run.agent.model,
+                "attempt": run.attempt,
+                "input": run.input_text,
+            },
+        )
+        written.append(started)
+        new_messages = [message for message in placed if message.conversation_id == run.conversation_id]
+        position = before.get(run.conversation_id, 0)
+        claims.append(Claim(run, new_messages, position, seq + 2, text, is_reasoning_shown, calls))
+    Event.objects.bulk_create(written)
+    transaction.on_commit(lambda: _show(written))
+    return claims
+
+
+def _show(written: Sequence[Event]) -> None:
+    for event in written:
+        events.publish(event.run, [event])
+
+
+def _what_is_left_of(run: Run) -> tuple[int, str, bool, frozenset[str]]:
+    """Of an earlier attempt: the last number, the text that is no message yet, whether thoughts for that message were
+    shown, and the calls that had started."""
+    return last_seq(run), unfinished_text(run), is_reasoning_shown(run), started_calls(run)
+
+
+def _end_lost_run(run: Run, now: datetime) -> bool:
+    """A lost run that was told to stop, or lost too often, ends here."""
+    if run.stop_requested_at is not None:
+        ending = Ending(Status.CANCELLED, StopReason.CANCELLED)
+    elif run.losses >= settings.AGENTSITE["MAX_ATTEMPTS"]:
+        error = {
+            "error_type": "worker_lost",
+            "message": f"The worker was lost {run.losses} times while it worked on this run.",
+            "detail": "",
+        }
+        ending = Ending(Status.FAILED, StopReason.ERROR, error=error)
+    else:
+        return False
+    end_without_worker(run, ending, now)
+    return True
+
+
+def _lock_runs(*conditions: Q | Exists | NegatedExpression, limit: int) -> list[Run]:
+    """The oldest runs that fulfil the conditions, without those that somebody else is about to change."""
+    runs = Run.objects.select_for_update(
+        of=("self",), skip_locked=connection.features.has_select_for_update_skip_locked
+    )
+    return list(runs.select_related("conversation", "agent__provider").filter(*conditions).order_by("pk")[:limit])
+
+
+def renew_leases(worker: str, run_pks: Sequence[int]) -> None:
+    """Of the runs that the worker does work on: one whose end could not be written must be taken up again."""
+    expires = timezone.now() + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
+    with writing():
+        runs = Run.objects.filter(pk__in=run_pks, worker=worker, status=Status.RUNNING)
+        runs.update(lease_expires_at=expires)
+
+
+def release_orphans() -> None:
+    """No worker lives, as whoever calls this knows for sure. What earlier ones left running is lost already and need
+    not wait for its leases to run out."""
+    with writing():
+        Run.objects.filter(status=Status.RUNNING).update(lease_expires_at=timezone.now())
+        Worker.objects.all().delete()
+
+
+def hand_back(run: Run, usage: Usage) -> None:
+    """A worker that shuts down returns its run to the queue. Part of the journal's transaction."""
+    change_status(run, Status.QUEUED)
+    record_usage(run, usage)
+    run.worker = ""
+    run.lease_expires_at = None
+    run.save(update_fields=[*LEASE_FIELDS, *USAGE_FIELDS])
+    if run.stop_requested_at is not None:
+        # Not here, where its last events are not stored yet. If this gets lost, whoever takes the run ends it.
+        transaction.on_commit(lambda: _end_stopped(run.pk), robust=True)
+    else:
+        transaction.on_commit(lambda: bell.ring_for_work(run.pk))
+
+
+def hand_back_rest(worker: str) -> None:
+    """What a worker that leaves still holds: claimed in its last moment, and not begun."""
+    with writing():
+        for run in Run.objects.select_for_update().filter(worker=worker, status=Status.RUNNING).order_by("pk"):
+            hand_back(run, usage_so_far(run))
+
+
+def _end_stopped(run_pk: int) -> None:
+    """A run that was told to stop while it was handed back: nobody works on it any more."""
+    with writing():
+        for run in _lock_runs(Q(pk=run_pk, status=Status.QUEUED, stop_requested_at__isnull=False), limit=1):
+            end_without_worker(run, Ending(Status.CANCELLED, StopReason.CANCELLED), timezone.now())

@@ -1,0 +1,65 @@
+"""Where a run's input stands in its conversation.
+
+Not where it came in, but where its turn came: an input that waits behind an active run must not land between that
+run's messages. So an input becomes messages when its run starts, or, if the run ended before its turn, when nothing is
+under way in the conversation.
+"""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from django.db import transaction
+from django.db.models import Max, Q
+
+from runs import bell
+from runs.models import ACTIVE, TERMINAL, UNDER_WAY, Message, Run, Status
+
+
+def place_inputs(starting: Sequence[Run], positions: dict[int, int]) -> list[Message]:
+    """Turn inputs into messages, in the order of their runs: of the runs that start now, and before them of runs that
+    ended while they waited. Not at once when they come: an input that waits behind an active run must not land between
+    that run's messages."""
+    turns = {run.conversation_id: run.pk for run in starting}
+    unplaced = Run.objects.filter(conversation_id__in=turns, is_input_placed=False, status__in=TERMINAL)
+    # Of earlier ones only: a run that starts again may be in the middle of its messages.
+    ended = [run for run in unplaced.order_by("pk") if run.pk < turns[run.conversation_id]]
+    return _make_messages([*ended, *(run for run in starting if not run.is_input_placed)], dict(positions))
+
+
+def go_on_after(run: Run) -> None:
+    """A run of the conversation has ended: inputs of runs that ended before their turn came take their places, and the
+    next one that waits is announced."""
+    open_ones = Q(status__in=ACTIVE) | Q(is_input_placed=False)
+    others = list(Run.objects.filter(open_ones, conversation_id=run.conversation_id).order_by("pk"))
+    if any(other.status in UNDER_WAY for other in others):
+        return
+    # Up to the first that waits: it may have been handed back in the middle of its messages.
+    if ended := list(takewhile(lambda other: other.status in TERMINAL, others)):
+        _make_messages(ended, last_positions([run.conversation_id]))
+    if waiting := [other.pk for other in others if other.status == Status.QUEUED]:
+        transaction.on_commit(lambda: bell.ring_for_work(waiting[0]))
+
+
+def _make_messages(runs: Sequence[Run], positions: dict[int, int]) -> list[Message]:
+    placed = []
+    for run in runs:
+        for message in run.input:
+            position = positions.get(run.conversation_id, 0) + 1
+            positions[run.conversation_id] = position
+            placed.append(
+                Message(
+                    conversation_id=run.conversation_id,
+                    run=run,
+                    position=position,
+                    role=message["role"],
+                    content=message["content"],
+                )
+            )
+    Message.objects.bulk_create(placed)
+    Run.objects.filter(pk__in=[run.pk for run in runs if run.status in TERMINAL]).update(is_input_placed=True)
+    return placed
+
+
+def last_positions(conversation_pks: Sequence[int]) -> dict[int, int]:
+    rows = Message.objects.filter(conversation_id__in=conversation_pks).order_by().values_list("conversation_id")
+    return dict(rows.annotate(last=Max("position")))

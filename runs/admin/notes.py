@@ -1,0 +1,17 @@
+"""What agents were asked to remember."""
+
+from django.contrib import admin
+
+from runs.admin.reading import ReadOnlyAdmin, short
+from runs.models import Note
+
+
+@admin.register(Note)
+class NoteAdmin(ReadOnlyAdmin):
+    list_display = ["key", "shown_text", "conversation", "updated_at"]
+    list_select_related = ["conversation"]
+    search_fields = ["key", "=conversation__public_id"]
+
+    @admin.display(description="text")
+    def shown_text(self, note: Note) -> str:
+        return short(note.text)

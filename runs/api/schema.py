@@ -1,0 +1,121 @@
+"""The OpenAPI document and its page. Both are public: they say nothing about anybody's data."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import orjson
+from django.http import HttpResponse
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.settings import patched_settings
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.views import SpectacularSwaggerView
+from pydantic import BaseModel
+from rest_framework.request import Request
+
+from runs.api import shapes
+from runs.api.base import ApiView
+from runs.api.pagination import Pages
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+# Nullable types and numeric bounds as JSON Schema writes them came with 3.1.
+SETTINGS = {"OAS_VERSION": "3.1.1"}
+
+ERRORS = {
+    400: "Something in the request is wrong; `param` names it.",
+    401: "No valid key and no session.",
+    403: "Not allowed, or a session without its CSRF token.",
+    404: "It does not exist, or is not yours.",
+    409: "A run of the conversation waits for an approval.",
+    413: "The body is too large.",
+    415: "The body is not `application/json`.",
+    422: "The `Idempotency-Key` was used with another body.",
+    429: "Too many calls; `Retry-After` says when to come back.",
+}
+
+
+def parameter(name: str, text: str, **details: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, description=text, **details)
+
+
+def page_parameters(pages: Pages) -> list[OpenApiParameter]:
+    count = {"type": "integer", "minimum": 1, "maximum": pages.most, "default": pages.usual}
+    return [
+        parameter("limit", "How many on a page.", type=count),
+        parameter("cursor", "`next_cursor` of the page before."),
+    ]
+
+
+def describe(
+    name: str,
+    summary: str,
+    *,
+    answer: type[BaseModel] | OpenApiResponse,
+    status: int = 200,
+    body: type[BaseModel] | None = None,
+    parameters: Sequence[OpenApiParameter] = (),
+    errors: Sequence[int] = (),
+    media_type: str = "application/json",
+    **details: Any,
+) -> Callable[[View], View]:
+    """One operation of the document."""
+    codes = sorted({401, 429, *errors, *((400, 413, 415) if body else ())})
+    responses: dict[Any, Any] = {(status, media_type): answer}
+    responses |= {(code, "application/json"): OpenApiResponse(shapes.Error, description=ERRORS[code]) for code in codes}
+    return extend_schema(
+        operation_id=name,
+        summary=summary,
+        request=body,
+        parameters=list(parameters),
+        responses=responses,
+        **details,
+    )
+
+
+class KeyScheme(OpenApiAuthenticationExtension):
+    target_class = "runs.api.authentication.KeyAuthentication"
+    name = "key"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "An API key."}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    target_class = "runs.api.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "sessionid",
+            "description": "The session of a browser. What changes something needs its CSRF token as X-CSRFToken.",
+        }
+
+
+@lru_cache
+def document() -> bytes:
+    with patched_settings(SETTINGS):
+        schema = SchemaGenerator().get_schema(request=None, public=True)
+    return orjson.dumps(schema, default=str)
+
+
+@extend_schema(exclude=True)
+class SchemaView(ApiView):
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(document(), content_type="application/json")
+
+
+class DocsView(SpectacularSwaggerView):
+    authentication_classes = []
+    permission_classes = []
+    throttle_classes = ()
+    http_method_names = ["get", "head"]
+    url_name = "api-schema"

@@ -1,0 +1,73 @@
+"""From stored configuration to a live agent: its client, its tools, its signature."""
+
+import logging
+import os
+from collections.abc import Sequence
+
+from gateway.agent import Agent, AgentSetup, Prices
+from gateway.pool import SignatureParts, signature
+from gateway.providers.base import Provider
+from gateway.providers.demo import DemoTransport
+from gateway.providers.openai import OpenAIProvider
+from gateway.tools.registry import Registry, Tool
+from runs.models import Agent as AgentRow
+from runs.models import Provider as ProviderRow
+
+logger = logging.getLogger(__name__)
+
+DEMO_URL = "http://demo.invalid/v1"
+
+
+def credential_of(provider: ProviderRow) -> str:
+    return os.environ.get(provider.api_key_env, "") if provider.api_key_env else provider.api_key
+
+
+def tools_of(agent: AgentRow, registry: Registry) -> dict[str, Tool]:
+    tools: dict[str, Tool] = {}
+    for name in agent.tools:
+        tool = registry.get(name)
+        if tool is None:
+            logger.warning("Agent %s names the tool %s, which this worker does not have.", agent.slug, name)
+        else:
+            tools[name] = tool
+    return tools
+
+
+def signature_of(agent: AgentRow, tools: Sequence[Tool]) -> str:
+    provider = agent.provider
+    client = (provider.kind, provider.connect_seconds, provider.silence_seconds, provider.max_retries)
+    prices = (agent.prompt_price, agent.completion_price)
+    return signature(
+        SignatureParts(
+            model=agent.model,
+            provider=f"{client} {prices}",
+            base_url=provider.base_url,
+            credential=credential_of(provider),
+            tools={tool.name: tool.version for tool in tools},
+            instructions=agent.instructions,
+            sampling=agent.sampling,
+            has_parallel_tools=agent.has_parallel_tools,
+        )
+    )
+
+
+def make_provider(provider: ProviderRow) -> Provider:
+    return OpenAIProvider(
+        base_url=provider.base_url or DEMO_URL,
+        api_key=credential_of(provider),
+        connect_timeout=provider.connect_seconds,
+        read_timeout=provider.silence_seconds,
+        transport=DemoTransport() if provider.kind == ProviderRow.Kind.DEMO else None,
+    )
+
+
+def make_agent(agent: AgentRow, tools: dict[str, Tool]) -> Agent:
+    setup = AgentSetup(
+        model=agent.model,
+        instructions=agent.instructions,
+        sampling=agent.sampling,
+        has_parallel_tools=agent.has_parallel_tools,
+        max_retries=agent.provider.max_retries,
+        prices=Prices(agent.prompt_price, agent.completion_price),
+    )
+    return Agent(setup, make_provider(agent.provider), tools)

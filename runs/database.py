@@ -1,0 +1,71 @@
+"""Where database work happens: in threads, because Django's ORM is synchronous; one writer at a time on SQLite.
+
+SQLite lets a second writer sleep and try again, which under load costs far more than the write. So inside one process
+writers queue on a lock. Threads of their own, not Django's thread for each request: a watcher that stays for hours
+would keep a thread and a connection for as long.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from django.db import Error, connection, connections, transaction
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_sqlite_writer = threading.RLock()
+_threads: dict[str, ThreadPoolExecutor] = {}
+_THREADS = {"writer": 1, "reader": 4}
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """One transaction that writes."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        with _sqlite_writer, transaction.atomic():
+            yield
+    else:
+        with transaction.atomic():
+            yield
+
+
+async def in_writer(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The worker's own writes, one after another in the order in which they were asked for."""
+    return await _in_thread("writer", function, *args, **kwargs)
+
+
+async def in_reader(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    return await _in_thread("reader", function, *args, **kwargs)
+
+
+async def _in_thread(room: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    threads = _threads.get(room) or _threads.setdefault(room, ThreadPoolExecutor(_THREADS[room], f"database-{room}"))
+
+    def call() -> R:
+        try:
+            return function(*args, **kwargs)
+        except Error:
+            # The connection may be broken (a server restarted): the next call opens a new one.
+            connections.close_all()
+            raise
+
+    return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+
+def close_threads() -> None:
+    """End the threads and their connections. Call it when nothing uses them any more."""
+    for room, threads in list(_threads.items()):
+        everyone_is_here = threading.Barrier(_THREADS[room])
+
+        def leave(barrier: threading.Barrier = everyone_is_here) -> None:
+            connections.close_all()
+            barrier.wait(10)
+
+        for leaving in [threads.submit(leave) for _ in range(_THREADS[room])]:
+            leaving.result(20)
+        threads.shutdown()
+        del _threads[room]

@@ -1,0 +1,276 @@
+"""One run in a worker's hands: from its claim to the one write that ends it or hands it on.
+
+The work is a task of its own. The task that waits for it here is never cancelled by a stop, so the last write needs no
+protection: it always happens, and it decides, with the row locked, what the end is. A stop that was recorded before it
+wins, whatever the work came to meanwhile; one that comes later finds the run ended.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from django.conf import settings
+
+from gateway.agent import Agent
+from gateway.loop import Limits, Resumption, Turn
+from gateway.messages import ToolCall
+from gateway.messages import Usage as Tokens
+from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, Outcome, Stopped
+from gateway.step import Step
+from gateway.tools.registry import ToolContext
+from runs import actions, events
+from runs.actions import Claim, Ending, Usage
+from runs.database import in_reader
+from runs.journal import Journal, LeaseLost, as_said
+from runs.models import Event, Message, Run, Status, StopReason
+from runs.notes import StoredNotes
+
+logger = logging.getLogger(__name__)
+
+# How long the work may take to notice that it was interrupted before it is left to itself.
+PATIENCE = 1.0
+
+STOP_REASONS = {
+    "max_steps": StopReason.MAX_STEPS,
+    "max_time": StopReason.MAX_TIME,
+    "budget": StopReason.BUDGET,
+}
+
+
+class Execution:
+    def __init__(self, claim: Claim, journal: Journal) -> None:
+        self.claim = claim
+        self.run = claim.run
+        self.journal = journal.open(claim, on_lost=self._lose)
+        self.agent: Agent | None = None
+        self.turn: Turn | None = None
+        self.work: asyncio.Task[Outcome] | None = None
+        self.cause: Cause | None = None
+        self.reason = ""
+        self._interrupted = asyncio.Event()
+
+    # -- interruptions, from the worker ----------------------------------------------------------------------------
+
+    def stop(self, by: str, via: str) -> None:
+        if self.cause is Cause.STOP:
+            return
+        self.journal.note(events.RUN_STOPPING, {"requested_by": by, "requested_via": via})
+        self._interrupt(f"Stop requested via {'API' if via == 'api' else via}", Cause.STOP)
+
+    def shut_down(self) -> None:
+        self._interrupt("The worker is shutting down", Cause.SHUTDOWN)
+
+    def _lose(self) -> None:
+        self._interrupt("Another worker has the run", Cause.LEASE_LOST)
+
+    def _interrupt(self, reason: str, cause: Cause) -> None:
+        if self.cause is not None and self.cause.value >= cause.value:
+            return
+        self.cause, self.reason = cause, reason
+        self._interrupted.set()
+        if self.agent is None:
+            return  # not begun: it is interrupted when it begins
+        try:
+            self.agent.interrupt(reason, cause)
+        except Exception:
+            logger.exception("Interrupting the agent of run %s failed; its task is cancelled instead.", self.run)
+            if self.turn is not None and self.work is not None:
+                self.turn.cause = cause
+                self.work.cancel()
+
+    # -- the way of a run ------------------------------------------------------------------------------------------
+
+    async def execute(self, agent: Agent) -> bool:
+        """Do the work and write its end. Whether the agent knows now what the database knows."""
+        outcome: Outcome
+        try:
+            resumption = await self._bring_up_to_date(agent)
+        except Exception as error:
+            logger.exception("Run %s could not begin.", self.run)
+            await self._leave(Failed("internal_error", f"Unexpected {type(error).__name__}.", repr(error)))
+            return False
+        run = self.run
+        agent.reasoning_effort = run.reasoning_effort or None
+        self.turn = Turn(
+            agent,
+            self.journal,
+            Limits(run.max_steps, run.max_seconds, run.max_tokens, run.max_cost),
+            self._make_context,
+            has_token_streaming=run.has_token_streaming,
+            resumption=resumption,
+            grace_seconds=settings.AGENTSITE["TOOL_GRACE_SECONDS"],
+        )
+        self.agent = agent
+        if self.cause is not None:
+            self.turn.interrupt(self.reason, self.cause)
+        self.work = asyncio.create_task(agent.run(self.turn), name=f"work {run}")
+        outcome = await self._wait_for_work(self.turn, self.work)
+        return await self._leave(outcome) and not isinstance(outcome, HandedBack | Lost)
+
+    async def fail(self, error: Exception) -> None:
+        """The run could not even get an agent."""
+        await self._leave(Failed("internal_error", str(error) or type(error).__name__, repr(error)))
+
+    async def _wait_for_work(self, turn: Turn, work: asyncio.Task[Outcome]) -> Outcome:
+        interrupted = asyncio.create_task(self._interrupted.wait())
+        try:
+            await asyncio.wait({work, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupted.cancel()
+        if not work.done():
+            await asyncio.wait({work}, timeout=PATIENCE + settings.AGENTSITE["TOOL_GRACE_SECONDS"])
+        if not work.done():
+            logger.error("The work on run %s did not end when it was interrupted; it is left to itself.", self.run)
+            return turn.close(_outcome_of_interruption(self.cause))
+        if work.cancelled():
+            return turn.close(_outcome_of_interruption(self.cause))
+        if (error := work.exception()) is not None:
+            logger.error("The work on run %s failed.", self.run, exc_info=error)
+            return turn.close(Failed("internal_error", f"Unexpected {type(error).__name__}.", repr(error)))
+        return work.result()
+
+    async def _leave(self, outcome: Outcome) -> bool:
+        """The last write. Whether it was ours to make."""
+        if isinstance(outcome, Lost):
+            return False
+        try:
+            await self.journal.leave(lambda run, seq, now: self._decide(run, outcome, seq, now))
+        except LeaseLost:
+            logger.warning("Run %s was taken over by another worker; nothing more is written here.", self.run)
+            return False
+        except Exception:
+            # Its lease runs out and the run is taken up again, from what is stored.
+            logger.exception("The end of run %s could not be written.", self.run)
+            return False
+        return True
+
+    def _decide(self, run: Run, outcome: Outcome, seq: int, now: datetime) -> Event | None:
+        """How the run leaves this worker. In the transaction, with the row locked."""
+        usage = self._usage()
+        if isinstance(outcome, HandedBack):
+            actions.hand_back(run, usage)
+            return None
+        if run.stop_requested_at is not None:
+            outcome = Stopped()
+        output = self.turn.output if self.turn is not None else ""
+        return actions.end_run(run, self._ending(run, outcome, output, now), usage, seq, now)
+
+    def _ending(self, run: Run, outcome: Outcome, output: str, now: datetime) -> Ending:
+        match outcome:
+            case Finished():
+                return Ending(Status.COMPLETED, StopReason.END_TURN, output)
+            case LimitReached(limit):
+                return Ending(Status.COMPLETED, STOP_REASONS[limit], output)
+            case Failed(error_type, message, detail):
+                error = {"error_type": error_type, "message": message, "detail": detail}
+                return Ending(Status.FAILED, StopReason.ERROR, output, error)
+            case _:
+                return Ending(Status.CANCELLED, StopReason.CANCELLED, output, receipt=self._receipt(run, now))
+
+    def _receipt(self, run: Run, now: datetime) -> dict[str, object]:
+        assert run.stop_requested_at is not None
+        requested = run.stop_requested_at.timestamp()
+        turn = self.turn
+        if turn is None:
+            return actions.make_receipt(run, ended_ms=_milliseconds(now.timestamp() - requested))
+        closed = turn.model_closed_at
+        said = "\n".join(turn.said)
+        calls = {state: [call.name for call, its in turn.call_states if its == state] for state in actions.CALL_STATES}
+        return actions.make_receipt(
+            run,
+            model_closed_ms=_milliseconds(closed - requested) if closed is not None and closed > requested else None,
+            ended_ms=_milliseconds(time.time() - requested),
+            kept_characters=len(said),
+            kept_words=len(said.split()),
+            tools_finished=calls["finished"],
+            tools_interrupted=calls["interrupted"],
+            tools_not_started=calls["not_started"],
+            tokens_after_request=turn.tokens_since(requested),
+        )
+
+    def _usage(self) -> Usage:
+        turn = self.turn
+        if turn is None:
+            return actions.usage_so_far(self.run)
+        tokens = turn.usage
+        return Usage(
+            turn.steps,
+            tokens.prompt_tokens,
+            tokens.completion_tokens,
+            tokens.cost,
+            tokens.estimated,
+            turn.active_seconds,
+            turn.first_token_at,
+        )
+
+    # -- what is known at the beginning ----------------------------------------------------------------------------
+
+    async def _bring_up_to_date(self, agent: Agent) -> Resumption:
+        """The agent's history is the stored one: continued where it fits, loaded anew where it does not."""
+        claim = self.claim
+        if self.run.attempt > 1:
+            return await in_reader(self._load_after_interruption, agent)
+        if agent.last_position == claim.position_before:
+            agent.extend_history([as_said(row) for row in claim.new_messages])
+        else:
+            rows = await in_reader(_stored_messages, self.run.conversation_id)
+            agent.load_history([as_said(row) for row in rows], rows[-1].position)
+        return Resumption()
+
+    def _load_after_interruption(self, agent: Agent) -> Resumption:
+        """After an earlier attempt the history may end in a step that is not finished."""
+        run = self.run
+        rows = _stored_messages(run.conversation_id)
+        step = None
+        for index in reversed(range(len(rows))):
+            row = rows[index]
+            if row.role == "assistant" and row.run_id == run.pk and row.tool_calls:
+                answers = {later.tool_call_id: as_said(later) for later in rows[index + 1 :] if later.role == "tool"}
+                calls = as_said(row).tool_calls
+                if len(answers) < len(calls):
+                    step = Step(calls, row.position, set(self.claim.started_calls), answers)
+                    rows = rows[: index + 1]
+                break
+        agent.load_history([as_said(row) for row in rows], rows[-1].position if rows else 0)
+        steps = sum(row.role == "assistant" and row.run_id == run.pk and not row.is_partial for row in rows)
+        last = rows[-1]
+        is_answered = last.role == "assistant" and last.run_id == run.pk and not last.tool_calls and not last.is_partial
+        return Resumption(
+            open_step=step,
+            answer=as_said(last).text if is_answered else None,
+            unfinished_text=self.claim.unfinished_text,
+            is_reasoning_shown=self.claim.is_reasoning_shown,
+            steps=steps,
+            usage=Tokens(run.prompt_tokens, run.completion_tokens, run.cost, run.is_usage_estimated),
+            active_seconds=run.active_seconds,
+        )
+
+    def _make_context(self, call: ToolCall, report: Callable[[str, float | None], None]) -> ToolContext:
+        return ToolContext(
+            conversation_id=self.run.conversation.public_id,
+            call_id=call.id,
+            notes=StoredNotes(self.run.conversation_id),
+            report=report,
+        )
+
+
+def _stored_messages(conversation_pk: int) -> list[Message]:
+    return list(Message.objects.filter(conversation_id=conversation_pk).order_by("position"))
+
+
+def _outcome_of_interruption(cause: Cause | None) -> Outcome:
+    match cause:
+        case Cause.SHUTDOWN:
+            return HandedBack()
+        case Cause.LEASE_LOST:
+            return Lost()
+        case Cause.STOP:
+            return Stopped()
+        case _:
+            return Failed("internal_error", "The run's task was cancelled by nobody known.")
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(max(seconds, 0) * 1000, 1)

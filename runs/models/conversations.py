@@ -1,0 +1,40 @@
+"""A conversation belongs to one agent and one owner; its context is its messages in order."""
+
+from django.conf import settings
+from django.db import models
+
+from runs.models.agents import Agent
+from runs.models.ids import new_conversation_id
+
+
+class Conversation(models.Model):
+    public_id = models.CharField(max_length=40, unique=True, default=new_conversation_id, editable=False)
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="conversations")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    title = models.CharField(max_length=200, blank=True)
+    last_stop_reason = models.CharField(max_length=20, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_owner_recent")]
+
+    def __str__(self) -> str:
+        return self.title or self.public_id
+
+
+class Note(models.Model):
+    """What an agent was asked to remember in a conversation."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="notes")
+    key = models.CharField(max_length=100)
+    text = models.TextField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["key"]
+        constraints = [models.UniqueConstraint(fields=["conversation", "key"], name="one_note_a_key")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,149 @@
+"""A run is one turn of work in a conversation, from a user's input to a final answer.
+
+    queued ──────────► running ──────► completed | failed | cancelled
+      │  ▲               │  ▲
+      │  └─ handed back ─┘  └── decided ── requires_approval ──► cancelled
+      └────────────────────────────────────────────────────────► cancelled
+
+`stopping` is not stored: it is an active run with `stop_requested_at`. Every transition is a compare-and-set in
+`runs.actions`, and the table below is the only list of them.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from runs.models.agents import Agent
+from runs.models.conversations import Conversation
+from runs.models.ids import new_run_id
+
+
+class Status(models.TextChoices):
+    QUEUED = "queued", "queued"
+    RUNNING = "running", "running"
+    REQUIRES_APPROVAL = "requires_approval", "needs approval"
+    COMPLETED = "completed", "completed"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "stopped"
+
+
+class StopReason(models.TextChoices):
+    END_TURN = "end_turn", "finished"
+    MAX_STEPS = "max_steps", "step limit"
+    MAX_TIME = "max_time", "time limit"
+    BUDGET = "budget", "budget reached"
+    ERROR = "error", "error"
+    CANCELLED = "cancelled", "stopped"
+
+
+TRANSITIONS: dict[str, frozenset[str]] = {
+    Status.QUEUED: frozenset({Status.RUNNING, Status.CANCELLED}),
+    Status.RUNNING: frozenset(
+        {
+            Status.QUEUED,  # handed back: its worker is shutting down
+            Status.RUNNING,  # taken over: its worker is gone
+            Status.REQUIRES_APPROVAL,
+            Status.COMPLETED,
+            Status.FAILED,
+            Status.CANCELLED,
+        }
+    ),
+    Status.REQUIRES_APPROVAL: frozenset({Status.QUEUED, Status.CANCELLED}),
+    Status.COMPLETED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELLED: frozenset(),
+}
+TERMINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
+ACTIVE = frozenset(TRANSITIONS) - TERMINAL
+# One of these at a time in a conversation.
+UNDER_WAY = (Status.RUNNING, Status.REQUIRES_APPROVAL)
+
+
+class Run(models.Model):
+    public_id = models.CharField(max_length=40, unique=True, default=new_run_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
+    agent_version = models.PositiveIntegerField()
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs")
+
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
+    stop_reason = models.CharField(max_length=20, choices=StopReason.choices, blank=True)
+
+    # What was asked. It becomes messages of the conversation when the run's turn comes, see `actions.placing`.
+    input = models.JSONField(help_text="A list of messages.")
+    input_text = models.TextField(blank=True)
+    is_input_placed = models.BooleanField(default=False)
+    has_token_streaming = models.BooleanField(default=True)
+    max_steps = models.PositiveIntegerField()
+    max_seconds = models.FloatField()
+    max_tokens = models.PositiveIntegerField(null=True)
+    max_cost = models.DecimalField(null=True, max_digits=12, decimal_places=6)
+    reasoning_effort = models.CharField(max_length=10, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    idempotency_key = models.CharField(max_length=200, blank=True)
+    body_digest = models.CharField(max_length=64, blank=True)
+
+    # What came of it.
+    output = models.TextField(blank=True)
+    error = models.JSONField(null=True)
+    steps = models.PositiveIntegerField(default=0)
+    prompt_tokens = models.PositiveBigIntegerField(default=0)
+    completion_tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(null=True, max_digits=14, decimal_places=8)
+    is_usage_estimated = models.BooleanField(default=False)
+    receipt = models.JSONField(null=True, help_text="What a stop did, and how fast.")
+
+    queued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    first_token_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    active_seconds = models.FloatField(default=0, help_text="Worked on, without the time it waited.")
+
+    stop_requested_at = models.DateTimeField(null=True)
+    stop_requested_by = models.CharField(max_length=150, blank=True)
+    stop_requested_via = models.CharField(max_length=20, blank=True)
+
+    # Who works on it. `attempt` rises with every claim: together they fence off a worker that was replaced.
+    worker = models.CharField(max_length=100, blank=True)
+    attempt = models.PositiveIntegerField(default=0)
+    losses = models.PositiveIntegerField(default=0, help_text="How often its worker was lost.")
+    lease_expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(status__in=UNDER_WAY),
+                name="one_run_at_a_time",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "idempotency_key"], condition=~Q(idempotency_key=""), name="one_run_an_idempotency_key"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="run_owner_recent"),
+            models.Index(fields=["conversation", "id"], name="run_conversation_order"),
+            models.Index(fields=["agent", "-id"], name="run_agent_recent"),
+            models.Index(fields=["status", "-id"], name="run_status_recent"),
+            models.Index(fields=["stop_reason", "-id"], name="run_stop_reason_recent"),
+            models.Index(fields=["queued_at"], name="run_queued_at"),
+            models.Index(
+                fields=["status", "lease_expires_at"],
+                condition=Q(status__in=[Status.QUEUED, Status.RUNNING]),
+                name="run_to_do",
+            ),
+            models.Index(fields=["conversation"], condition=Q(is_input_placed=False), name="run_to_place"),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE
+
+    @property
+    def shown_status(self) -> str:
+        """The status word for people and programs, `stopping` included."""
+        return "stopping" if self.is_active and self.stop_requested_at else self.status

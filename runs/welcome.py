@@ -1,0 +1,38 @@
+"""What `serve` prints for the person at the terminal."""
+
+from runs.setup import FirstAccount
+
+
+def describe_first_account(url: str, account: FirstAccount) -> str:
+    """How to get in, and a run to paste: started, followed live, stopped."""
+    return f"""\
+An admin and an API key were made. They are shown this once:
+
+  Sign in    {url}/accounts/login/
+  User name  {account.user_name}
+  Password   {account.password}
+  API key    {account.api_key}
+
+Try it in another terminal: start a run, follow its events, and stop it.
+
+  KEY={account.api_key}
+  RUN=$(curl -s {url}/v1/runs -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+    -d '{{"input": "Wait 20 seconds"}}' | grep -o 'run_[0-9a-f]\\{{24\\}}')
+  curl -sN {url}/v1/runs/$RUN/events -H "Authorization: Bearer $KEY" &
+  sleep 3
+  curl -s -X POST {url}/v1/runs/$RUN/stop -H "Authorization: Bearer $KEY"
+
+"""
+
+
+def describe_site(url: str, has_worker: bool) -> str:
+    lines = [
+        f"Agentsite is ready at {url}/ (Ctrl-C ends it)",
+        f"  Sign in           {url}/accounts/login/",
+        f"  API               {url}/v1/docs",
+        "  A new API key     .venv/bin/python manage.py create_api_key NAME --user admin",
+        "  A new password    .venv/bin/python manage.py changepassword admin",
+    ]
+    if not has_worker:
+        lines.append("No worker runs in this process: runs wait until one takes them.")
+    return "\n".join(lines)

