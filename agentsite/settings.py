@@ -197,6 +197,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Agentsite API",
     "DESCRIPTION": "Start agent runs, follow them live, stop them.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -71,9 +71,15 @@ class Draft:
     @property
     def calls(self) -> list[ToolCall]:
         return [
-            ToolCall(call.id[:150], call.name[:100], call.arguments or "{}") for _, call in sorted(self._calls.items())
+            ToolCall(_clean(call.id)[:150], _clean(call.name)[:100], _clean(call.arguments) or "{}")
+            for _, call in sorted(self._calls.items())
         ]
 
     @property
     def characters(self) -> int:
         return self._length + sum(len(call.name) + len(call.arguments) for call in self._calls.values())
+
+
+def _clean(text: str) -> str:
+    """No database takes a NUL."""
+    return text.replace("\0", "")

@@ -7,7 +7,7 @@ the same number as everywhere else.
 Nobody valid, or a browser that comes from another site: refused before it opens (HTTP 403). Then, so that a client can
 tell what was wrong, opened and closed with 4400 (a bad parameter), 4404 (it does not exist, or is not yours) or 4429
 (too many calls). A run's socket closes with 1000 after the terminal event. Clients have nothing to say: what they send
-is ignored, and a message over 64 KiB closes with 1009.
+is ignored, and a message over 64 KiB closes with 4413.
 
 Plain ASGI applications: a Channels consumer would subscribe to a channel of its own and answer one message at a time,
 and neither is needed. One event is handed over at a time, so a client that reads slowly holds back its own stream and
@@ -51,8 +51,8 @@ MAX_MESSAGE = 64 * 1024
 MAX_NAMED_RUNS = 200
 
 ENDED = 1000
-TOO_BIG = 1009
-BROKEN = 1011
+TOO_BIG = 4413
+BROKEN = 4500
 BAD_PARAMETER = 4400
 NOT_FOUND = 4404
 TOO_MANY_CALLS = 4429

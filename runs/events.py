@@ -6,13 +6,14 @@ long a silence) is read from the log.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
 from channels.layers import get_channel_layer
+from django.db.models.functions import Length
 
 from runs import bell
 from runs.database import in_reader
@@ -34,7 +35,9 @@ RETRY_SCHEDULED = "retry.scheduled"
 
 TERMINAL_TYPES = frozenset({RUN_COMPLETED, RUN_FAILED, RUN_CANCELLED})
 
+# A page ends after so many events, or with the event that makes it so long: every watcher holds one.
 PAGE = 500
+PAGE_CHARACTERS = 256 * 1024
 SILENCE_SECONDS = 5.0
 
 
@@ -74,8 +77,18 @@ def as_message(run: Run, events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read_log(run_pk: int, after: int, limit: int = PAGE) -> list[Line]:
-    rows = Event.objects.filter(run_id=run_pk, seq__gt=after).order_by("seq").values_list("seq", "type", "line")
-    return [Line(*row) for row in rows[:limit]]
+    log = Event.objects.filter(run_id=run_pk, seq__gt=after).order_by("seq")
+    last, length = after, 0
+    for seq, more in log.values_list("seq", Length("line"))[:limit]:
+        last, length = seq, length + more
+        if length >= PAGE_CHARACTERS:
+            break
+    return [Line(*row) for row in log.filter(seq__lte=last).values_list("seq", "type", "line")]
+
+
+def is_full(page: Sequence[Line]) -> bool:
+    """Whether there may be more behind it."""
+    return len(page) >= PAGE or sum(len(line.text) for line in page) >= PAGE_CHARACTERS
 
 
 class Subscription:
@@ -118,7 +131,7 @@ async def follow_run(run: Run, after: int = 0) -> AsyncGenerator[list[Line], Non
                 yield page
                 if page[-1].is_terminal:
                     return
-                if len(page) == PAGE:
+                if is_full(page):
                     continue
             elif await in_reader(_ended_before, run.pk, last):
                 return  # the client has seen the end already
@@ -198,7 +211,7 @@ class _ConversationFollower:
             while page := await in_reader(read_log, pk, self.last.get(public_id, 0)):
                 self._sent(public_id, page)
                 yield page
-                if len(page) < PAGE:
+                if not is_full(page):
                     break
             if public_id in self.open and await in_reader(_ended_before, pk, self.last.get(public_id, 0)):
                 self._close(public_id)

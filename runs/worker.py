@@ -53,7 +53,7 @@ class Worker:
         self._work = asyncio.Event()
         self._rung: list[int] = []
         self._looks_for_all = False
-        self._is_claiming = False
+        self._claims_under_way = 0
         self._early_stops: dict[int, tuple[str, str]] = {}
         self._closing = asyncio.Event()
         self._closed = asyncio.Event()
@@ -114,7 +114,7 @@ class Worker:
         execution = self.executions.get(pk)
         if execution is not None:
             execution.stop(by, via)
-        elif self._is_claiming:
+        elif self._claims_under_way:
             # The run may be among those that are being claimed at this moment.
             self._early_stops[pk] = (by, via)
 
@@ -145,7 +145,7 @@ class Worker:
         room: int = min(settings.AGENTSITE["MAX_CONCURRENT_RUNS"] - len(self.executions), most)
         if room <= 0:
             return False
-        self._is_claiming = True
+        self._claims_under_way += 1
         try:
             claims = await in_writer(claim_some, self.name, room)
             for claim in claims:
@@ -154,8 +154,9 @@ class Worker:
                 if pk in self.executions:
                     self._stop(pk, by, via)
         finally:
-            self._is_claiming = False
-            self._early_stops.clear()
+            self._claims_under_way -= 1
+            if not self._claims_under_way:
+                self._early_stops.clear()
         return len(claims) == room
 
     def _begin(self, claim: Claim) -> None:

@@ -146,8 +146,8 @@ def new_database(server_url: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with running_postgres() as url:
         print(f"DATABASE_URL={url}", flush=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         with suppress(KeyboardInterrupt):
             signal.pause()

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 from urllib.parse import quote
 
-import anyio
+import aiohttp
 import httpx2
 import openai
 
@@ -94,6 +94,8 @@ def translate(error: Exception) -> ProviderError | None:
             return failure_of_status(error.status_code, read_complaint(error.body), error.response.headers)
         case openai.APITimeoutError() | openai.APIConnectionError() if isinstance(error.__cause__, Exception):
             return translate(error.__cause__)
+        case httpx2.ConnectTimeout() if is_no_timeout(error):
+            return failure_of_connection(error)
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
             return timeout("The provider could not be reached in time.", error)
         case httpx2.TimeoutException() | openai.APITimeoutError() | TimeoutError():
@@ -102,9 +104,14 @@ def translate(error: Exception) -> ProviderError | None:
             return ProviderError("llm_error", "The provider's address is not valid.", describe(error))
         case EventTooLarge():
             return ProviderError("llm_error", "The provider sent more at once than can be true.", describe(error))
-        case httpx2.HTTPError() | httpx2.StreamError() | openai.APIConnectionError() | anyio.EndOfStream() | OSError():
+        case httpx2.HTTPError() | httpx2.StreamError() | openai.APIConnectionError() | OSError():
             return failure_of_connection(error)
     return None
+
+
+def is_no_timeout(error: Exception) -> bool:
+    """openai's transport on aiohttp calls every failed connection a time-out; what lies behind it knows better."""
+    return isinstance(error.__cause__, aiohttp.ClientError) and not isinstance(error.__cause__, TimeoutError)
 
 
 def timeout(message: str, error: Exception) -> ProviderError:

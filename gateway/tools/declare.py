@@ -1,9 +1,12 @@
 """`@tool`: a typed Python function becomes a `Tool`; its hints become the schema, its docstring the description."""
 
 import asyncio
+import contextvars
 import inspect
+import threading
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +39,7 @@ def tool(
                 return await function(**values)
             if context_parameter:
                 values[context_parameter] = _for_threads(context)
-            return await asyncio.to_thread(_call_plain, function, values)
+            return await _call_in_thread(function, values)
 
         return Tool(
             name=name,
@@ -95,6 +98,34 @@ def _coerce_arguments(model: type[BaseModel], arguments: dict[str, Any]) -> dict
         raise BadArguments("The arguments do not fit: " + "; ".join(wrong)) from None
     # Not model_dump: a nested model must arrive as that model.
     return {name: getattr(values, name) for name in model.model_fields}
+
+
+async def _call_in_thread(function: Callable[..., object], values: dict[str, Any]) -> object:
+    """In a thread of its own. Those of `asyncio.to_thread` are few, and Python waits for them when it ends: a tool that
+    hangs would keep a place for ever, and the server from leaving."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def call() -> None:
+        result, error = None, None
+        try:
+            result = context.run(_call_plain, function, values)
+        except BaseException as caught:
+            error = caught
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=call, name=f"tool {function.__name__}", daemon=True).start()
+    return await future
 
 
 def _call_plain(function: Callable[..., object], values: dict[str, Any]) -> object:

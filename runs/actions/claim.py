@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.expressions import NegatedExpression
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -22,10 +22,10 @@ from runs.actions.ending import (
     record_usage,
     usage_so_far,
 )
-from runs.actions.placing import last_positions, place_inputs
+from runs.actions.placing import ended_before, last_positions, place_inputs
 from runs.actions.stored import is_reasoning_shown, last_seq, started_calls, unfinished_text
 from runs.database import writing
-from runs.models import UNDER_WAY, Agent, Event, Message, Run, Status, StopReason, Worker
+from runs.models import UNDER_WAY, Event, Message, Run, Status, StopReason, Worker
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,10 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
     """Make locked runs this worker's: a handful of queries, however many they are."""
     if not runs:
         return []
-    before = last_positions([run.conversation_id for run in runs])
-    placed = place_inputs(runs, before)
+    # Where no run has ended yet, this is the first one: nothing stands before its input.
+    later = [run for run in runs if run.conversation.last_stop_reason or run.started_at is not None]
+    before = last_positions([run.conversation_id for run in later]) if later else {}
+    placed = place_inputs(runs, ended_before(later) if later else [], before)
     unfinished = {run.pk: _what_is_left_of(run) for run in runs if run.started_at is not None}
     for run in runs:
         change_status(run, Status.RUNNING)
@@ -85,7 +87,6 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
         run.attempt += 1
         run.lease_expires_at = now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
         run.started_at = run.started_at or now
-        run.agent_version = run.agent.version
         run.is_input_placed = True
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(
         status=Status.RUNNING,
@@ -93,9 +94,11 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
         attempt=F("attempt") + 1,
         lease_expires_at=now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"]),
         started_at=Coalesce("started_at", now),
-        agent_version=Subquery(Agent.objects.filter(pk=OuterRef("agent_id")).values("version")),
         is_input_placed=True,
     )
+    for run in [run for run in runs if run.agent_version != run.agent.version]:
+        run.agent_version = run.agent.version
+        run.save(update_fields=["agent_version"])
     claims = []
     written = []
     for run in runs:

@@ -15,14 +15,16 @@ from runs import bell
 from runs.models import ACTIVE, TERMINAL, UNDER_WAY, Message, Run, Status
 
 
-def place_inputs(starting: Sequence[Run], positions: dict[int, int]) -> list[Message]:
-    """Turn inputs into messages, in the order of their runs: of the runs that start now, and before them of runs that
-    ended while they waited. Not at once when they come: an input that waits behind an active run must not land between
-    that run's messages."""
+def ended_before(starting: Sequence[Run]) -> list[Run]:
+    """The earlier runs of the same conversations that ended while they waited, and whose input has no place yet. Not
+    the later ones: a run that starts again may be in the middle of its messages."""
     turns = {run.conversation_id: run.pk for run in starting}
-    unplaced = Run.objects.filter(conversation_id__in=turns, is_input_placed=False, status__in=TERMINAL)
-    # Of earlier ones only: a run that starts again may be in the middle of its messages.
-    ended = [run for run in unplaced.order_by("pk") if run.pk < turns[run.conversation_id]]
+    waited = Run.objects.filter(conversation_id__in=turns, is_input_placed=False, status__in=TERMINAL)
+    return [run for run in waited.order_by("pk") if run.pk < turns[run.conversation_id]]
+
+
+def place_inputs(starting: Sequence[Run], ended: Sequence[Run], positions: dict[int, int]) -> list[Message]:
+    """Turn inputs into messages after these positions: of runs that start now, and before them of those that ended."""
     return _make_messages([*ended, *(run for run in starting if not run.is_input_placed)], dict(positions))
 
 
@@ -56,7 +58,8 @@ def _make_messages(runs: Sequence[Run], positions: dict[int, int]) -> list[Messa
                 )
             )
     Message.objects.bulk_create(placed)
-    Run.objects.filter(pk__in=[run.pk for run in runs if run.status in TERMINAL]).update(is_input_placed=True)
+    if ended := [run.pk for run in runs if run.status in TERMINAL]:
+        Run.objects.filter(pk__in=ended).update(is_input_placed=True)
     return placed
 
 

@@ -46,6 +46,17 @@ class AgentForm(forms.ModelForm):
         if isinstance(field, forms.MultipleChoiceField):
             field.choices = [(name, name) for name in names]
 
+    def clean_tools(self) -> list[str]:
+        """In the order in which they were: a form sends them in its own, and that is not a change."""
+        chosen = self.cleaned_data["tools"]
+        kept = [name for name in self.instance.tools if name in chosen]
+        return [*kept, *(name for name in chosen if name not in kept)]
+
+    def clean_instructions(self) -> str:
+        """Browsers end a line with two characters; models and versions know one."""
+        instructions: str = self.cleaned_data["instructions"].replace("\r\n", "\n")
+        return instructions
+
     def clean_sampling(self) -> dict[str, Any]:
         sampling = self.cleaned_data["sampling"] or {}
         if not isinstance(sampling, dict):

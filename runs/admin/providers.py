@@ -21,6 +21,7 @@ class ProviderForm(forms.ModelForm):
     class Meta:
         model = Provider
         exclude = ["api_key"]
+        labels = {"base_url": "Base URL", "api_key_env": "Environment variable"}
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()

@@ -34,7 +34,7 @@ def short(value: Any) -> str:
 
 
 def pretty(value: Any) -> str:
-    return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
+    return format_html('<pre class="json">{}</pre>', json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def link_to(row: Model) -> str:

@@ -25,7 +25,7 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import resolve
 
 from runs.api.errors import answer_error
-from runs.api.sse import stream_events
+from runs.api.sse import EventStream, stream_events
 from runs.database import in_reader
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -50,7 +50,7 @@ class ApiHandler(ASGIHandler):
         response = await self._respond(request)
         self.security.process_response(request, response)  # type: ignore[arg-type]
         self.framing.process_response(request, response)  # type: ignore[arg-type]
-        if response.streaming:
+        if isinstance(response, EventStream):
             await self._stream(response, receive, send)
         else:
             response.headers.setdefault("Content-Length", str(len(response.content)))  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ class ApiHandler(ASGIHandler):
         except Exception as exc:
             return answer_error(exc)
 
-    async def _stream(self, response: HttpResponseBase, receive: Receive, send: Send) -> None:
+    async def _stream(self, response: EventStream, receive: Receive, send: Send) -> None:
         """Until it is all sent, or the client is gone."""
         sending = asyncio.create_task(self.send_response(response, send))
         leaving = asyncio.create_task(_until_gone(receive))
@@ -81,6 +81,7 @@ class ApiHandler(ASGIHandler):
             sending.cancel()
             leaving.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
+            await response.frames.aclose()
 
 
 def _no_response(request: HttpRequest) -> HttpResponseBase:

@@ -4,7 +4,7 @@ A plain async Django view, because a REST view would hold a thread for as long a
 its database work goes to the readers' threads and not to the thread of the request.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -27,7 +27,17 @@ from runs.models import Run
 
 MAX_SEQ = 2**31 - 1
 KEEP_ALIVE = b": keep-alive\n\n"
+MOST_AT_ONCE = 64 * 1024
 SEQ = {"type": "integer", "minimum": 0, "maximum": MAX_SEQ}
+
+
+class EventStream(StreamingHttpResponse):
+    """Whoever sends it closes `frames` afterwards. Django would leave that to the garbage collector, too late."""
+
+    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
+        self.frames = frames
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(frames, content_type="text/event-stream", headers=headers)
 
 
 # Nothing but GET is answered, and a refusal must come in the envelope, not as Django's CSRF page.
@@ -40,11 +50,7 @@ async def stream_events(request: HttpRequest, run_id: str) -> HttpResponseBase:
         if response.status_code == 405:
             response["Allow"] = "GET"
         return response
-    return StreamingHttpResponse(
-        _frames(run, after),
-        content_type="text/event-stream",
-        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
-    )
+    return EventStream(_frames(run, after))
 
 
 def _admit(request: HttpRequest, run_id: str) -> tuple[Run, int]:
@@ -66,10 +72,21 @@ def _read_place(request: HttpRequest) -> int:
     return 0
 
 
-async def _frames(run: Run, after: int) -> AsyncIterator[bytes]:
+async def _frames(run: Run, after: int) -> AsyncGenerator[bytes, None]:
     async with aclosing(events.follow_run(run, after)) as batches:
         async for batch in batches:
-            yield b"".join(_frame(line) for line in batch) or KEEP_ALIVE
+            if not batch:
+                yield KEEP_ALIVE
+            # Not all of them at once: what a slow reader has not taken yet is held for it.
+            frames, length = [], 0
+            for line in batch:
+                frames.append(_frame(line))
+                length += len(frames[-1])
+                if length >= MOST_AT_ONCE:
+                    yield b"".join(frames)
+                    frames, length = [], 0
+            if frames:
+                yield b"".join(frames)
 
 
 def _frame(line: events.Line) -> bytes:

@@ -182,11 +182,17 @@ class Stream:
 
     async def leave(self) -> None:
         self.inbox.put_nowait({"type": "http.disconnect"})
-        while not self.task.done():  # what was being sent when the client left
-            if self.outbox.full():
-                self.outbox.get_nowait()
+        await drain(self.task, self.outbox)
+
+
+async def drain(task: asyncio.Task[None], outbox: asyncio.Queue[dict[str, Any]]) -> None:
+    """Wait for an application whose client has left, and drop what it was about to send."""
+    async with asyncio.timeout(SECONDS):
+        while not task.done():
+            if outbox.full():
+                outbox.get_nowait()
             await asyncio.sleep(0)
-        await self.task
+        await task
 
 
 class Socket:
@@ -218,11 +224,7 @@ class Socket:
 
     async def leave(self) -> None:
         self.inbox.put_nowait({"type": "websocket.disconnect", "code": 1001})
-        while not self.task.done():
-            if self.outbox.full():
-                self.outbox.get_nowait()
-            await asyncio.sleep(0)
-        await self.task
+        await drain(self.task, self.outbox)
 
 
 def read_frame(frame: str) -> dict[str, Any]:
@@ -245,7 +247,10 @@ async def closed_with(client: Client, path: str, **headers: str) -> int:
 
 
 async def is_refused(client: Client, path: str, **headers: str) -> bool:
-    """Before it was opened."""
+    """Whether a socket is closed before it was opened, and left at that."""
     async with client.socket(path, **headers) as socket:
-        await socket.task
-        return socket.opening["type"] == "websocket.close"
+        if socket.opening["type"] != "websocket.close":
+            return False
+        async with asyncio.timeout(SECONDS):
+            await socket.task
+        return True

@@ -1,6 +1,7 @@
 """Who is let in, and what a stranger learns: nothing."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -168,8 +169,10 @@ async def test_a_session_that_is_none_is_a_stranger(people: People, cookie: str)
         assert (await people.stranger.get(path, Cookie=cookie)).status == 401
 
 
-async def test_the_session_of_somebody_who_left_is_a_stranger(people: People) -> None:
-    """R3"""
+@pytest.mark.parametrize("backend", ["ModelBackend", "AllowAllUsersModelBackend"])
+async def test_the_session_of_somebody_who_left_is_a_stranger(people: People, settings: Any, backend: str) -> None:
+    """R3: also where the way to sign in would let them."""
+    settings.AUTHENTICATION_BACKENDS = [f"django.contrib.auth.backends.{backend}"]
     browser = await people.in_browser(people.alice)
     await in_writer(User.objects.filter(username="alice").update, is_active=False)
     assert (await browser.get("/v1/runs")).status == 401

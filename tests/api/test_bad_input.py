@@ -155,6 +155,16 @@ async def test_an_unknown_id_is_not_found_whatever_it_is_made_of(people: People)
         assert (answer.status, answer.error["code"][-9:]) == (404, "not_found")
 
 
+async def test_an_id_that_is_nearly_right_is_not_found(people: People) -> None:
+    """R6"""
+    run = await in_writer(finished_run, people.alice)
+    for path in PATHS:
+        whole = run.public_id if "/runs/" in path else run.conversation.public_id
+        assert (await people.as_alice.get(path.format(id=whole))).status == 200
+        for identity in (whole[:-1], whole + "0", whole.upper()):
+            assert (await people.as_alice.get(path.format(id=identity))).status == 404
+
+
 @pytest.mark.parametrize("path", ["/v1/", "/v1/nothing", "/v1/runs/", "/v1/runs/a/b", "/v1/RUNS", "/v1/runs/a/stop/"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE", "OPTIONS", "NONSENSE"])
 async def test_an_unknown_path_is_not_found(people: People, method: str, path: str) -> None:

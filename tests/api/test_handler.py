@@ -14,10 +14,12 @@ from django.test import RequestFactory
 from agentsite.asgi import application
 from runs import access
 from runs.api.errors import bad_request, server_error
-from runs.api.handler import ApiHandler
+from runs.api.handler import ApiHandler, _read_body
 from tests.api.asking import make_scope
 from tests.api.conftest import People, make_people
 from tests.factories import make_run
+
+END_OF_BODY: dict[str, Any] = {"type": "http.request", "body": b"", "more_body": False}
 
 
 async def test_the_unexpected_is_logged_and_tells_its_caller_nothing(
@@ -96,6 +98,18 @@ async def test_a_client_that_leaves_before_its_body_is_complete_is_dropped(peopl
     async with asyncio.timeout(5):
         await application(make_scope("POST", "/v1/runs", people.as_alice.headers), inbox.get, send)
     assert messages == []
+
+
+async def test_of_a_body_that_is_too_large_no_more_is_kept_than_shows_it(settings: Any) -> None:
+    """R2: however much is sent, memory holds one byte more than is allowed."""
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    chunks = iter([*({"type": "http.request", "body": b"x" * 300, "more_body": True} for _ in range(99)), END_OF_BODY])
+
+    async def receive() -> dict[str, Any]:
+        return next(chunks)
+
+    assert len(await _read_body(receive)) == 1001
+    assert list(chunks) == [], "it is read to its end, so that the connection can be used again"
 
 
 async def test_a_head_request_is_answered_like_a_get(people: People) -> None:

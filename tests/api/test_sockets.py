@@ -211,7 +211,7 @@ async def test_a_client_that_says_too_much_is_closed(people: People, message: di
     run = await in_writer(lambda: start_run(make_run(people.alice)))
     async with people.as_alice.socket(f"/ws/runs/{run.public_id}/?starting_after=2") as socket:
         socket.inbox.put_nowait({"type": "websocket.receive", **message})
-        assert await socket.rest() == ([], 1009)
+        assert await socket.rest() == ([], 4413)
         await socket.task
 
 
@@ -268,5 +268,5 @@ async def test_a_failure_closes_the_socket_and_is_logged(
 
     run = await in_writer(lambda: start_run(make_run(people.alice)))
     monkeypatch.setattr(events, "read_log", fail)
-    assert await closed_with(people.as_alice, f"/ws/runs/{run.public_id}/") == 1011
+    assert await closed_with(people.as_alice, f"/ws/runs/{run.public_id}/") == 4500
     assert "the log cannot be read" in caplog.text

@@ -166,7 +166,7 @@ async def test_a_refused_connection_is_transient() -> None:
         failure = await fail(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
     assert (failure.error_type, failure.transient) == ("llm_error", True)
     assert failure.message == "The connection to the provider failed."
-    assert "connection attempts failed" in failure.detail
+    assert "Cannot connect to host" in failure.detail
 
 
 async def test_a_server_that_hangs_up_without_a_word_is_transient(model: FakeModel) -> None:

@@ -219,8 +219,14 @@ def test_an_endpoint_needs_an_address(admin: Client, provider: Provider) -> None
 
 def test_saving_an_agent_makes_a_version_with_its_author(admin: Client, charlie: User) -> None:
     agent = Agent.objects.get(slug="demo")
+    agent.instructions = "Be kind.\nBe careful."
+    agent.save()
+    AgentVersion.objects.all().delete()
+    actions.save_agent(agent)
     form = form_of(admin, row_page(agent))
     assert form["tools"] == agent.tools
+    # As a browser does it: checkboxes in the order of the page, lines with two characters at their end.
+    form.update(tools=sorted(agent.tools), instructions="Be kind.\r\nBe careful.")
     assert admin.post(row_page(agent), form).status_code == 302
     assert AgentVersion.objects.count() == 1, "nothing changed, so nothing is new"
 

@@ -305,10 +305,11 @@ async def test_a_stop_while_the_run_is_being_claimed_is_heard(working, monkeypat
     working.script(["never", Gate()])
     run = await working.submit()
     await claimed.wait()
-    await working.stop(run)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    go_on.set()
+    try:
+        await working.stop(run)
+        await working.until(lambda: run.pk in working.worker._early_stops)
+    finally:
+        go_on.set()
     await stopped(working, run)
     assert working.provider.requests == []
 
