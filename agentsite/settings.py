@@ -144,7 +144,7 @@ else:
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 500}}}
+CHANNEL_LAYERS = {"default": {"BACKEND": "runs.layers.EmbeddedLayer", "CONFIG": {"capacity": 500}}}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -116,6 +116,8 @@ class Subscription:
                 message: dict[str, Any] = await self.layer.receive(self.channel)
                 return message
         except TimeoutError:
+            # A layer forgets members: after a day, or when one has not taken a message for a minute.
+            await self.layer.group_add(self.group, self.channel)
             return None
 
 

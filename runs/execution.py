@@ -56,7 +56,8 @@ class Execution:
     def stop(self, by: str, via: str) -> None:
         if self.cause is Cause.STOP:
             return
-        self.journal.note(events.RUN_STOPPING, {"requested_by": by, "requested_via": via})
+        # Not urgent: the end mostly comes in the next moment, and must not wait for a commit of this alone.
+        self.journal.note(events.RUN_STOPPING, {"requested_by": by, "requested_via": via}, is_urgent=False)
         self._interrupt(f"Stop requested via {'API' if via == 'api' else via}", Cause.STOP)
 
     def shut_down(self) -> None:

@@ -143,10 +143,10 @@ class RunJournal:
 
     # -- what the worker reports -----------------------------------------------------------------------------------
 
-    def note(self, type: str, payload: dict[str, Any]) -> None:
+    def note(self, type: str, payload: dict[str, Any], *, is_urgent: bool = True) -> None:
         if not self.is_closed:
             self._entries.append(_Entry(type, timezone.now(), payload))
-            self._journal.mark(self, is_urgent=True)
+            self._journal.mark(self, is_urgent=is_urgent)
 
     async def leave(self, leave: Leave) -> None:
         """The last write: everything that is queued, and the run's end or hand-over, in one transaction."""

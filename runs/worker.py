@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 SWEEP_SECONDS = 30.0
+REJOIN_SECONDS = 3600.0
 CLAIMS_AT_ONCE = 32
 HAND_BACK_SECONDS = 10.0
 
@@ -98,7 +99,13 @@ class Worker:
         await layer.group_add(bell.WORKERS, channel)
         try:
             while True:
-                self._hear(await layer.receive(channel))
+                try:
+                    # A layer forgets members after a day: those who stay longer say so now and then.
+                    async with asyncio.timeout(REJOIN_SECONDS):
+                        while True:
+                            self._hear(await layer.receive(channel))
+                except TimeoutError:
+                    await layer.group_add(bell.WORKERS, channel)
         finally:
             await layer.group_discard(bell.WORKERS, channel)
 

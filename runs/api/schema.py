@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.settings import patched_settings
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from drf_spectacular.views import SpectacularSwaggerView
 from pydantic import BaseModel
@@ -20,9 +19,6 @@ from runs.api.base import ApiView
 from runs.api.pagination import Pages
 
 View = TypeVar("View", bound=Callable[..., Any])
-
-# Nullable types and numeric bounds as JSON Schema writes them came with 3.1.
-SETTINGS = {"OAS_VERSION": "3.1.1"}
 
 ERRORS = {
     400: "Something in the request is wrong; `param` names it.",
@@ -98,9 +94,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 @lru_cache
 def document() -> bytes:
-    with patched_settings(SETTINGS):
-        schema = SchemaGenerator().get_schema(request=None, public=True)
-    return orjson.dumps(schema, default=str)
+    return orjson.dumps(SchemaGenerator().get_schema(request=None, public=True), default=str)
 
 
 @extend_schema(exclude=True)

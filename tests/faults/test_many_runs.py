@@ -56,7 +56,7 @@ async def test_twenty_runs_survive_a_kill_at_any_moment(site: Served, caller: Ca
         seen = await watching
         await caller.restart()
 
-        found = [await check_run(caller, run, frames) for run, frames in zip(runs, seen, strict=True)]
+        found = await asyncio.gather(*(check_run(caller, run, frames) for run, frames in zip(runs, seen, strict=True)))
         after = Counter(f"{one['status']} at attempt {one['attempt']}" for one in found)
         print(f"round {number + 1}: killed with {dict(before)}, then {dict(after)}")
         for run, one, (_, _, count) in zip(runs, found, orders, strict=True):

@@ -523,6 +523,14 @@ async def test_a_retry_that_says_something_else_begins_a_new_message_and_keeps_t
     assert bench.new == [Message("assistant", "one two", partial=True), Message("assistant", "one three")]
 
 
+async def test_a_retry_that_says_less_than_was_shown_is_a_message_of_its_own() -> None:
+    """E2, C9."""
+    cut = ProviderError("llm_error", "cut", transient=True, retry_after=0)
+    bench = Bench(["one two", cut], ["one"])
+    assert await bench.run() == Finished("one")
+    assert bench.new == [Message("assistant", "one two", partial=True), Message("assistant", "one")]
+
+
 async def test_a_stop_ends_the_wait_for_a_retry_at_once() -> None:
     """E2."""
     bench = Bench([transient(100.0)], "never")

@@ -5,8 +5,11 @@ import gc
 import weakref
 from decimal import Decimal
 
+from channels.layers import get_channel_layer
+
 from gateway.errors import ProviderError
 from gateway.messages import Message as Said
+from runs import events
 from runs.database import in_reader, in_writer
 from runs.execution import Execution
 from runs.models import Event, Message, Note, Worker
@@ -190,8 +193,6 @@ async def test_the_assistant_message_is_committed_before_its_tool_starts(working
 async def test_what_is_shown_is_stored(working) -> None:
     """T5: whatever a watcher gets is in the log at that moment."""
     working.script(["a", "b", call("calculator", {"expression": "1+1"})], ["c", "d"])
-    from runs import events
-
     run = await working.submit()
     seen = []
     async for batch in events.follow_run(run):
@@ -233,6 +234,29 @@ async def test_a_worker_that_works_is_seen_and_one_that_left_is_not(working) -> 
     assert await in_reader(Worker.objects.count) == 1
     await working.stop_worker()
     assert await in_reader(Worker.objects.count) == 0
+
+
+async def test_a_watcher_that_the_layer_forgot_joins_again(working, monkeypatch) -> None:
+    """R4, R5: a layer drops members after a day, or when they were slow."""
+    monkeypatch.setattr(events, "SILENCE_SECONDS", 0.01)
+    gate = Gate()
+    working.script(["a", gate, "b"])
+    run = await working.submit()
+    seen: list[str] = []
+
+    async def watch() -> None:
+        async for batch in events.follow_run(run):
+            seen.extend(line.type for line in batch)
+
+    watching = asyncio.create_task(watch())
+    await gate.reached.wait()
+    groups = get_channel_layer().groups
+    name = events.group_of(run.conversation.public_id)
+    groups[name].clear()
+    await working.until(lambda: bool(groups[name]))
+    gate.open()
+    await watching
+    assert seen == await working.types(run)
 
 
 # -- shutdown, crash, replacement
