@@ -22,3 +22,6 @@ urlpatterns = [
 admin.site.site_title = "Agentsite"
 admin.site.site_header = "Agentsite"
 admin.site.index_title = "Administration"
+
+handler400 = "runs.api.errors.bad_request"
+handler500 = "runs.api.errors.server_error"

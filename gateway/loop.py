@@ -31,6 +31,7 @@ from gateway.messages import Message, ToolCall, ToolResult, Usage, give_unique_i
 from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, Outcome, Stopped
 from gateway.providers.base import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
 from gateway.step import State, Step
+from gateway.tools.base import clean_text
 from gateway.tools.registry import Tool, ToolContext
 
 logger = logging.getLogger(__name__)
@@ -385,7 +386,7 @@ class Turn:
 
         def report(text: str, fraction: float | None = None) -> None:
             if not self._is_closed and self.step is not None and call.id not in self.step.answers:
-                self.journal.tool_progressed(call, text, fraction)
+                self.journal.tool_progressed(call, clean_text(text), fraction)
 
         work = asyncio.create_task(tool.call(call.arguments, self.make_context(call, report)), name=f"call {call.name}")
         try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.utils import timezone
 
 from gateway.errors import ProviderError
@@ -234,15 +234,15 @@ class Journal:
     async def _write(self, pages: list[_Page]) -> None:
         try:
             await self._store(pages)
-        except DatabaseError:
-            # Something one run wants to write is refused: the others must not suffer for it.
+        except Exception:
+            # Something one run wants to write cannot be written: the others must not suffer for it.
             for page in pages:
                 try:
                     await self._store([page])
                 except IntegrityError:
                     page.error = LeaseLost()
-                except DatabaseError as error:
-                    logger.exception("What run %s wants to write is refused by the database.", page.journal.run)
+                except Exception as error:
+                    logger.exception("What run %s wants to write cannot be written.", page.journal.run)
                     page.error = error
         for page in pages:
             await self._settle(page)

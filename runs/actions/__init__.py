@@ -15,6 +15,7 @@ from runs.actions.claim import (
     release_orphans,
     renew_leases,
 )
+from runs.actions.conversations import rename_conversation
 from runs.actions.ending import (
     CALL_STATES,
     STOP_FIELDS,
@@ -44,6 +45,7 @@ __all__ = [
     "hand_back_rest",
     "make_receipt",
     "release_orphans",
+    "rename_conversation",
     "renew_leases",
     "request_stop",
     "save_agent",

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 
+from runs import access
 from runs.models import ApiKey
 
 NEW = ["name", "user", "expires_at"]
@@ -33,6 +34,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: forms.ModelForm, change: bool) -> None:
         if change:
             super().save_model(request, obj, form, change)
+            access.forget_keys()
             return
         key, text = ApiKey.make(name=obj.name, user=obj.user, expires_at=obj.expires_at)
         obj.pk = key.pk
@@ -46,6 +48,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
     @admin.action(description="Revoke selected API keys", permissions=["change"])
     def revoke_keys(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
         revoked = keys.filter(revoked_at=None).update(revoked_at=timezone.now())
+        access.forget_keys()
         self.message_user(request, f"Revoked: {revoked}.", messages.SUCCESS)
 
     @admin.display

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs import access
+from runs import access, actions
 from runs.actions import Refused
 from runs.api import shapes
 from runs.api.base import ApiView
@@ -16,7 +16,6 @@ from runs.api.orders import ConversationChange, check
 from runs.api.pagination import PARAMETERS, Pages
 from runs.api.queries import read_query
 from runs.api.schema import describe, page_parameters
-from runs.database import writing
 from runs.models import Conversation
 
 PAGES = Pages("conversations")
@@ -54,10 +53,7 @@ class ConversationView(ApiView):
         change = check(ConversationChange, read_object(request))
         if conversation.owner != user:
             raise Refused(403, "not_yours", "Only its owner changes a conversation.")
-        conversation.title = change.title.strip()
-        with writing():
-            conversation.save(update_fields=["title"])
-        return Response(show_conversation(conversation))
+        return Response(show_conversation(actions.rename_conversation(conversation, change.title.strip())))
 
 
 class ConversationMessagesView(ApiView):

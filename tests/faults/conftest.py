@@ -61,14 +61,25 @@ def place(seed: Seed, tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def site(place: dict[str, str], seed: Seed, tmp_path: Path, serve_site: Callable[..., Served]) -> Served:
-    """Not started yet; `environment` can still be changed."""
-    # On PostgreSQL a worker waits for the leases of the one before. With SQLite it must not: see `release_orphans`.
-    lease = {"AGENTSITE_LEASE_SECONDS": "2" if seed.database else "3600"}
-    site = serve_site(**TOOLS, **lease, **place, EFFECTS_FILE=str(tmp_path / "effects"))
-    shutil.copytree(tmp_path / "copy", site.data, dirs_exist_ok=True)
-    site.password, site.key = "known", seed.key
-    return site
+def make_site(
+    place: dict[str, str], seed: Seed, tmp_path: Path, serve_site: Callable[..., Served]
+) -> Callable[[], Served]:
+    """Sites that are not started yet, on the same database where that is possible; `environment` can be changed."""
+
+    def make() -> Served:
+        # On PostgreSQL a worker waits for the leases of the one before. With SQLite it must not: `release_orphans`.
+        lease = {"AGENTSITE_LEASE_SECONDS": "2" if seed.database else "3600"}
+        site = serve_site(**TOOLS, **lease, **place, EFFECTS_FILE=str(tmp_path / "effects"))
+        shutil.copytree(tmp_path / "copy", site.data, dirs_exist_ok=True)
+        site.password, site.key = "known", seed.key
+        return site
+
+    return make
+
+
+@pytest.fixture
+def site(make_site: Callable[[], Served]) -> Served:
+    return make_site()
 
 
 @pytest.fixture

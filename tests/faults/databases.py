@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import LiteralString
 
 import psycopg
 
@@ -26,9 +27,17 @@ def copied_database(url: str) -> Iterator[str]:
 
 def read_statuses(site: Served) -> dict[str, str]:
     """Of all runs, by their ids."""
-    question = "SELECT public_id, status FROM runs_run"
+    return dict(_read(site, "SELECT public_id, status FROM runs_run"))
+
+
+def read_worker(site: Served, run_id: str) -> str:
+    """Who has this run."""
+    return dict(_read(site, "SELECT public_id, worker FROM runs_run"))[run_id]
+
+
+def _read(site: Served, question: LiteralString) -> list[tuple[str, str]]:
     if "DATABASE_URL" in site.environment:
         with psycopg.connect(site.environment["DATABASE_URL"]) as server:
-            return dict(server.execute(question).fetchall())
+            return server.execute(question).fetchall()
     with closing(sqlite3.connect(site.data / "agentsite.sqlite3", timeout=20)) as file:
-        return dict(file.execute(question).fetchall())
+        return file.execute(question).fetchall()

@@ -15,10 +15,12 @@ import os
 import pickle
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import django
@@ -110,7 +112,9 @@ def meet_fate(fate: Fate | None, number: int, shut_down: Callable[[], object]) -
             return
         is_met = True
         if fate == "dies":
-            # Before, not after: so everything has happened since the commit before, and nothing of it is known.
+            # Before, not after: everything has happened since the commit before, and nothing of it is known. After a
+            # moment, in which nobody must have seen anything of it either.
+            time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         if fate == "has no database":
             raise OperationalError("the database is away")
@@ -121,6 +125,23 @@ def meet_fate(fate: Fate | None, number: int, shut_down: Callable[[], object]) -
 
     BaseDatabaseWrapper._commit = commit_or_not  # type: ignore[attr-defined]
     return lambda: is_met
+
+
+async def watch(run_pk: int) -> None:
+    """Write down what a watcher sees, at once: nobody knows how much time there is."""
+    from runs import events
+    from runs.database import in_reader
+    from runs.models import Run
+
+    run = await in_reader(Run.objects.select_related("conversation").get, pk=run_pk)
+    with seen_path().open("w") as seen:
+        async for batch in events.follow_run(run):
+            seen.writelines(f"{line.text}\n" for line in batch)
+            seen.flush()
+
+
+def seen_path() -> Path:
+    return Path(os.environ["AGENTSITE_DATA"]) / "seen"
 
 
 def live(run_pk: int, story: Story, fate: Fate | None = None, number: int = 0) -> bool:
@@ -149,6 +170,7 @@ def live(run_pk: int, story: Story, fate: Fate | None = None, number: int = 0) -
             worker._stop = lambda pk, by, via: None  # type: ignore[method-assign]
         is_met = meet_fate(fate, number, lambda: loop.call_soon_threadsafe(is_shut_down.set))
         working = asyncio.create_task(worker.run())
+        watching = asyncio.create_task(watch(run_pk))
         is_stopped = False
         async with asyncio.timeout(PATIENCE):
             while not is_shut_down.is_set() and (await in_reader(Run.objects.get, pk=run_pk)).is_active:
@@ -162,6 +184,8 @@ def live(run_pk: int, story: Story, fate: Fate | None = None, number: int = 0) -
             leaving.cancel()
             with suppress(OperationalError):  # a worker that cannot say goodbye
                 await working
+            watching.cancel()
+            await asyncio.wait({watching})
         return is_met()
 
     return asyncio.run(work())
@@ -199,6 +223,7 @@ def look(run_pk: int) -> dict[str, Any]:
 
 
 def first_life(story: Story, fate: Fate, number: int) -> bool:
+    seen_path().write_text("")
     return live(submit(story), story, fate, number)
 
 
@@ -207,10 +232,11 @@ def second_life(story: Story) -> dict[str, Any]:
     from runs.models import Run
 
     run_pk = Run.objects.latest("pk").pk
+    seen = [json.loads(line) for line in seen_path().read_text().splitlines()]
     between = look(run_pk)
     if between["status"] in ("queued", "running"):
         live(run_pk, story)
-    return {"between": between, "after": look(run_pk)}
+    return {"seen": seen, "between": between, "after": look(run_pk)}
 
 
 def play(name: str, fate: Fate, number: int) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 def check_promises(told: Told) -> None:
     """R5, T5, C2, C8, C9: whatever happened, and at whatever moment."""
     between, after = told["between"], told["after"]
+    assert told["seen"] == between["events"][: len(told["seen"])], "seen before it was stored"
     check_log(after["events"])
     check_conversation(after["messages"])
     assert after["events"][: len(between["events"])] == between["events"]
