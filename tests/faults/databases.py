@@ -30,11 +30,6 @@ def read_statuses(site: Served) -> dict[str, str]:
     return dict(_read(site, "SELECT public_id, status FROM runs_run"))
 
 
-def read_worker(site: Served, run_id: str) -> str:
-    """Who has this run."""
-    return dict(_read(site, "SELECT public_id, worker FROM runs_run"))[run_id]
-
-
 def _read(site: Served, question: LiteralString) -> list[tuple[str, str]]:
     if "DATABASE_URL" in site.environment:
         with psycopg.connect(site.environment["DATABASE_URL"]) as server:

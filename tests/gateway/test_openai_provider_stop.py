@@ -287,7 +287,7 @@ async def test_over_tls_a_cancellation_closes_the_connection_just_as_well(
 
 
 async def test_a_cancellation_in_the_middle_of_the_tls_handshake_closes_the_socket() -> None:
-    """C1: httpcore by itself would leave it open, for as long as the server likes."""
+    """C1: a socket left open there would stay so for as long as the server likes."""
     arrived, left = asyncio.Event(), asyncio.Event()
 
     async def say_nothing(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
