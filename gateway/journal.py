@@ -26,6 +26,8 @@ class Journal(Protocol):
 
     def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None: ...
 
+    def model_changed(self, first: str, second: str, error: ProviderError) -> None: ...
+
     @property
     def rest_seconds(self) -> float:
         """How long it is worth to let more text arrive before reading on: 0 on an idle system."""

@@ -28,7 +28,19 @@ from gateway.draft import Draft
 from gateway.errors import ProviderError
 from gateway.journal import Journal
 from gateway.messages import Message, ToolCall, ToolResult, Usage, give_unique_ids, make_well_formed
-from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, Outcome, Stopped
+from gateway.outcomes import (
+    Cause,
+    Failed,
+    Finished,
+    HandedBack,
+    LimitReached,
+    Lost,
+    NeedsApproval,
+    Outcome,
+    Stopped,
+    outcome_of,
+    words_for,
+)
 from gateway.providers.base import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
 from gateway.step import State, Step
 from gateway.tools.base import clean_text
@@ -67,6 +79,8 @@ class Resumption:
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     active_seconds: float = 0.0
+    said: tuple[str, ...] = ()
+    call_states: tuple[tuple[ToolCall, State], ...] = ()
 
 
 class Interrupted(Exception):
@@ -103,12 +117,12 @@ class Turn:
         )
         self.step = resumption.open_step
         self.first_token_at: datetime | None = None
-        self.output = resumption.answer or ""
-        self.said: list[str] = []
+        self.said = list(resumption.said)
+        self.output = resumption.answer or (self.said[-1] if self.said else "")
         self.cause: Cause | None = None
         self.reason = ""
         self.model_closed_at: float | None = None
-        self.call_states: list[tuple[ToolCall, State]] = []
+        self.call_states = list(resumption.call_states)
         self._is_answered = resumption.answer is not None
         self._seconds_before = resumption.active_seconds
         self._begun_at = time.monotonic()
@@ -150,7 +164,7 @@ class Turn:
             if self.cause is None:
                 raise  # somebody else's cancellation, not ours to turn into an outcome
             task.uncancel()
-            outcome = _outcome_of(self.cause)
+            outcome = outcome_of(self.cause)
         except ProviderError as error:
             outcome = Failed(error.error_type, error.message, error.detail)
         except Exception as error:
@@ -168,13 +182,13 @@ class Turn:
             outcome = Stopped()
         self._is_closed = True
         self._task = None
-        if isinstance(outcome, HandedBack | Lost):
+        if isinstance(outcome, HandedBack | Lost | NeedsApproval):
             return outcome
         if self._is_calling_model and self.draft.has_begun:
             self._count_usage()
         self._keep_partial_text()
         if self.step is not None:
-            why = _words_for(outcome)
+            why = words_for(outcome)
             for call in self.step.open_calls:
                 was_started = call.id in self.step.started
                 text = (INTERRUPTED if was_started else NOT_STARTED).format(why=why)
@@ -190,8 +204,8 @@ class Turn:
 
     async def _work(self) -> Outcome:
         self._check()
-        if self.step is not None:
-            await self._go_on_with_step(self.step)
+        if self.step is not None and (needed := await self._go_on_with_step(self.step)) is not None:
+            return needed
         if self._is_answered:
             return Finished(self.output)
         while True:
@@ -201,7 +215,8 @@ class Turn:
             calls = await self._call_model()
             if not calls:
                 return Finished(self.output)
-            await self._run_tools(calls)
+            if (needed := await self._run_tools(calls)) is not None:
+                return needed
 
     def _limit_reached(self) -> LimitReached | None:
         limits = self.limits
@@ -225,14 +240,21 @@ class Turn:
                 break
             except ProviderError as error:
                 seconds = error.retry_after if error.retry_after is not None else _backoff(retries)
-                if not error.transient or retries >= self.agent.setup.max_retries or seconds > LONGEST_WAIT:
+                is_past_retries = retries >= self.agent.max_retries or seconds > LONGEST_WAIT
+                if not error.transient or (is_past_retries and not self.agent.can_fall_back):
                     raise
-                retries += 1
-                self.journal.retry_scheduled(retries, seconds, error)
                 if self.draft.has_begun:
                     self._count_usage()
                 self.draft.begin_again(was_shown=self.has_token_streaming)
-                await asyncio.sleep(seconds)
+                if is_past_retries:
+                    first = self.agent.model
+                    self.agent.fall_back()
+                    self.journal.model_changed(first, self.agent.model, error)
+                    retries = 0
+                else:
+                    retries += 1
+                    self.journal.retry_scheduled(retries, seconds, error)
+                    await asyncio.sleep(seconds)
                 self._check()
         return self._take_answer()
 
@@ -319,11 +341,12 @@ class Turn:
     def _count_usage(self) -> None:
         """What the provider says it cost, or an estimate where it says nothing."""
         self._is_calling_model = False
-        prices, said = self.agent.setup.prices, self.draft.usage
+        prices, said = self.agent.prices, self.draft.usage
         if said is not None:
-            priced = prices.of(said.prompt_tokens, said.completion_tokens, is_estimated=False)
+            is_assumed = self.agent.are_prices_assumed
+            priced = prices.of(said.prompt_tokens, said.completion_tokens, is_estimated=is_assumed)
             # Some providers say what a call cost; the agent's own prices, where it has any, go before that.
-            self.usage += priced if priced.cost is not None else said
+            self.usage += said if priced.cost is None or (is_assumed and said.cost is not None) else priced
             return
         asked = len(self.agent.system_prompt) + sum(len(message.text) for message in self.agent.history)
         self.usage += prices.of(
@@ -332,16 +355,25 @@ class Turn:
 
     # -- the tools -------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        if self.agent.setup.has_parallel_tools:
-            await self._start_and_execute(calls)
-        else:
-            for call in calls:
-                await self._start_and_execute([call])
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> NeedsApproval | None:
+        """Execute calls up to the first that a person must decide on: nothing overtakes that one."""
+        step = self.step
+        assert step is not None
+        asked = {call: self.agent.find_ask(call) for call in calls if call.id not in step.approved}
+        asks = tuple(ask for ask in asked.values() if ask is not None)
+        ready = calls[: calls.index(asks[0].call)] if asks else calls
+        for group in [ready] if self.agent.setup.has_parallel_tools else [[call] for call in ready]:
+            await self._start_and_execute(group)
+        if asks:
+            await self.journal.flush()
+            self._check()
+            return NeedsApproval(asks, self.agent.history[-1].text)
         self._complete_step()
+        return None
 
-    async def _go_on_with_step(self, step: Step) -> None:
-        """After a crash: a call that had started is not executed again, unless its tool says that this does no harm."""
+    async def _go_on_with_step(self, step: Step) -> NeedsApproval | None:
+        """After a crash or a decision. A call that had started is not executed again, unless its tool says that this
+        does no harm."""
         again = []
         for call in step.open_calls:
             tool = self.agent.tools.get(call.name)
@@ -350,7 +382,7 @@ class Turn:
             else:
                 again.append(call)
         await self.journal.flush()
-        await self._run_tools(again)
+        return await self._run_tools(again)
 
     async def _start_and_execute(self, calls: Sequence[ToolCall]) -> None:
         """Execute calls side by side. Nothing starts before the journal has stored that it does."""
@@ -358,7 +390,7 @@ class Turn:
         assert step is not None
         self._check()
         for call in calls:
-            self.journal.tool_started(call)
+            self.journal.tool_started(step.as_decided(call))
         await self.journal.flush()
         self._check()
         running = {self._start(step, call): call for call in calls}
@@ -376,7 +408,7 @@ class Turn:
     def _start(self, step: Step, call: ToolCall) -> asyncio.Task[ToolResult]:
         step.started.add(call.id)
         self._tool_begun_at[call.id] = time.monotonic()
-        return asyncio.create_task(self._execute(call), name=f"tool {call.name}")
+        return asyncio.create_task(self._execute(step.as_decided(call)), name=f"tool {call.name}")
 
     async def _execute(self, call: ToolCall) -> ToolResult:
         tool = self.agent.tools.get(call.name)
@@ -428,6 +460,8 @@ class Turn:
     def _answer(self, call: ToolCall, result: ToolResult, state: State) -> None:
         step = self.step
         assert step is not None
+        if state != "not_started":
+            result = step.annotate(call, result)
         message = step.answer(call, result, state)
         self.call_states.append((call, state))
         self.journal.add_message(step.position_of(call), message, is_shown=False)
@@ -439,28 +473,6 @@ class Turn:
         assert self.step is not None
         self.agent.extend_history(self.step.messages)
         self.step = None
-
-
-def _outcome_of(cause: Cause) -> Outcome:
-    match cause:
-        case Cause.STOP:
-            return Stopped()
-        case Cause.TIME_LIMIT:
-            return LimitReached("max_time")
-        case Cause.SHUTDOWN:
-            return HandedBack()
-        case Cause.LEASE_LOST:
-            return Lost()
-
-
-def _words_for(outcome: Outcome) -> str:
-    match outcome:
-        case Stopped():
-            return "was stopped"
-        case LimitReached("max_time"):
-            return "reached its time limit"
-        case _:
-            return "ended"
 
 
 def _backoff(retries: int) -> float:

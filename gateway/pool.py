@@ -51,14 +51,20 @@ class SignatureParts:
     instructions: str
     sampling: Mapping[str, Any] = field(default_factory=dict)
     has_parallel_tools: bool = True
+    fallback: "SignatureParts | None" = None
+    """Of the second model: where it is and what opens it. The rest is the first one's."""
 
 
 def signature(parts: SignatureParts) -> str:
     """The same in every process and for every order of keys. The credential goes in whole, as its hash."""
+    return hashlib.sha256(json.dumps(_values_of(parts), sort_keys=True).encode()).hexdigest()
+
+
+def _values_of(parts: SignatureParts) -> dict[str, Any]:
     credential = None
     if parts.credential is not None:
         credential = hashlib.sha256(parts.credential.encode("utf-8", "surrogatepass")).hexdigest()
-    values = {
+    return {
         "model": parts.model,
         "provider": parts.provider,
         "base_url": parts.base_url,
@@ -67,8 +73,8 @@ def signature(parts: SignatureParts) -> str:
         "instructions": parts.instructions,
         "sampling": dict(parts.sampling),
         "has_parallel_tools": parts.has_parallel_tools,
+        "fallback": None if parts.fallback is None else _values_of(parts.fallback),
     }
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 class PooledAgent(Protocol):
@@ -198,7 +204,7 @@ class AgentPool(Generic[T]):
     def evict_when_free(self, conversation_id: str, reason: str) -> bool:
         """The same, as soon as the run that uses the agent has ended. False if there is no agent."""
         slot = self._slots.get(conversation_id)
-        if slot is None or slot.closing is not None:
+        if slot is None or (slot.agent is None and slot.build is None):
             return False
         slot.evict_reason = reason
         if not slot.is_busy:
@@ -261,6 +267,9 @@ class AgentPool(Generic[T]):
     def is_active(self, conversation_id: str) -> bool:
         slot = self._slots.get(conversation_id)
         return slot is not None and slot.is_active
+
+    def __contains__(self, conversation_id: str) -> bool:
+        return conversation_id in self._slots
 
     def stats(self) -> PoolStats:
         return PoolStats(
@@ -376,8 +385,9 @@ class AgentPool(Generic[T]):
             ticket.agent.set_exception(error)
 
     def _find_free(self, conversation_id: str) -> _Slot[T] | None:
+        """A slot without an agent that nobody builds is only waiting for somebody who is leaving it."""
         slot = self._slots.get(conversation_id)
-        return None if slot is None or slot.is_busy else slot
+        return None if slot is None or slot.is_busy or slot.agent is None else slot
 
     def _touch(self, slot: _Slot[T]) -> None:
         slot.used_at = self._clock()

@@ -10,25 +10,29 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
+from jsonschema import Draft202012Validator
 from pydantic_core import to_json
-from referencing import Registry as SchemaRegistry
 
 from gateway.messages import ToolResult
 from gateway.providers.base import ToolSpec
+from gateway.task import Task
+from gateway.tools.arguments import explain_misfit, make_validator
 
 logger = logging.getLogger("gateway.tools")
 
 RESULT_LIMIT = 64 * 1024
-EXPLAINED_ERRORS = 5
-EXPLANATION_LIMIT = 300
+# How deep arguments may be nested. Fixed, and far from what the stack holds: that depends on who calls, and whether a
+# call needs approval must not.
+DEEPEST = 64
 # What the providers accept as the name of a function.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+# Whether a person decides before a call runs. A mapping is a JSON schema: calls whose arguments fit it need approval.
+Rule = Literal["never", "always"] | Mapping[str, Any]
 
 
 class ToolError(Exception):
@@ -47,6 +51,17 @@ class Notes(Protocol):
     async def recall(self) -> dict[str, str]: ...
 
 
+class Outbox(Protocol):
+    """Where e-mails go. Whether anything leaves the machine is the business of whoever supplies this."""
+
+    async def send(self, to: str, subject: str, body: str) -> None: ...
+
+
+class NoOutbox:
+    async def send(self, to: str, subject: str, body: str) -> None:
+        raise ToolError("There is no outbox here, so nothing was sent.")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use besides its arguments. `report` takes a text and a fraction from 0 to 1, or None."""
@@ -55,6 +70,9 @@ class ToolContext:
     call_id: str
     notes: Notes
     report: Callable[[str, float | None], None]
+    outbox: Outbox = field(default_factory=NoOutbox)
+    task: Task | None = None
+    """What the conversation keeps between runs: its files and its background processes."""
 
 
 ToolFunction = Callable[[dict[str, Any], ToolContext], Awaitable[object]]
@@ -71,6 +89,8 @@ class Tool:
     timeout_seconds: float
     version: str
     """Changes whenever the model must be told something new; part of an agent's signature."""
+    approval: Rule = "never"
+    """What holds where an agent says nothing else."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -82,8 +102,7 @@ class Tool:
 
     @cached_property
     def _validator(self) -> Draft202012Validator:
-        # With a registry of our own, a schema that came from elsewhere cannot make us fetch its references.
-        return Draft202012Validator(dict(self.parameters), registry=SchemaRegistry())
+        return make_validator(self.parameters)
 
     def parse_arguments(self, raw: str) -> dict[str, Any]:
         """The model's JSON as a dict that fits the schema; raises `BadArguments`."""
@@ -96,9 +115,10 @@ class Tool:
             raise BadArguments(f"The arguments are not valid JSON: {error}.") from None
         if not isinstance(arguments, dict):
             raise BadArguments(f"The arguments must be a JSON object, not {type(arguments).__name__}.")
-        errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
-        if errors:
-            raise BadArguments(_list_errors([_explain_error(error) for error in errors]))
+        if _is_too_deep(arguments):
+            raise BadArguments("The arguments are nested too deeply.")
+        if (misfit := explain_misfit(self._validator, arguments)) is not None:
+            raise BadArguments(misfit)
         return arguments
 
     async def call(self, raw_arguments: str, context: ToolContext) -> ToolResult:
@@ -140,6 +160,11 @@ def make_version(name: str, description: str, parameters: Mapping[str, Any], exp
     return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
 
+def storable_text(text: str) -> str:
+    """Text that every database and every socket takes: no NUL, no half of a surrogate pair."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def clean_text(text: str) -> str:
     """Text that every database and every socket takes (no NUL, no half of a surrogate pair), cut at the size limit."""
     text = text.replace("\0", "")
@@ -157,25 +182,20 @@ def _make_result(value: object) -> ToolResult:
     return ToolResult(clean_text(value if isinstance(value, str) else to_json(value, fallback=str).decode()))
 
 
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _explain_error(error: ValidationError) -> str:
-    deepest = best_match([error]) or error
-    path = deepest.json_path.removeprefix("$").removeprefix(".")
-    # "is not valid under any of the given schemas" tells a model nothing: say what each of them wanted.
-    message = " and ".join(child.message for child in deepest.context or ()) or deepest.message
-    return f"{path}: {message}" if path else message
-
-
-def _list_errors(explanations: list[str]) -> str:
-    shown = [_shorten(text) for text in explanations[:EXPLAINED_ERRORS]]
-    more = f" (and {len(explanations) - EXPLAINED_ERRORS} more)" if len(explanations) > EXPLAINED_ERRORS else ""
-    return "The arguments do not fit: " + "; ".join(shown) + more
-
-
-def _shorten(text: str) -> str:
-    """Cut in the middle: the path comes first, then the value, and what is wrong with it last."""
-    half = EXPLANATION_LIMIT // 2
-    return text if len(text) <= EXPLANATION_LIMIT else f"{text[:half]} … {text[-half:]}"

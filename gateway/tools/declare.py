@@ -13,15 +13,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from gateway.tools.base import BadArguments, Tool, ToolContext, make_version
+from gateway.tools.approval import find_fault
+from gateway.tools.base import BadArguments, Rule, Tool, ToolContext, make_version
 
 
 def tool(
-    *, repeatable: bool = False, timeout: float = 60.0, version: str = "1"
+    *, repeatable: bool = False, timeout: float = 60.0, version: str = "1", approval: Rule = "never"
 ) -> Callable[[Callable[..., object]], Tool]:
     """Declare a tool. The function may be async, or plain: a plain one runs in a thread.
 
-    A parameter annotated `ToolContext` is filled in and not shown to the model."""
+    A parameter annotated `ToolContext` is filled in and not shown to the model. `approval` says whether a person must
+    decide before a call runs: "never", "always", or a JSON schema that fits the arguments for which one must."""
 
     def declare(function: Callable[..., object]) -> Tool:
         name = function.__name__
@@ -30,6 +32,8 @@ def tool(
             raise TypeError(f"The tool {name} needs a docstring: it tells the model what the tool is for.")
         model, context_parameter = _read_signature(function)
         parameters = _make_schema(model)
+        if (fault := find_fault(approval, parameters)) is not None:
+            raise TypeError(f"The approval rule of the tool {name} {fault}")
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
             values = _coerce_arguments(model, arguments)
@@ -49,6 +53,7 @@ def tool(
             is_repeatable=repeatable,
             timeout_seconds=timeout,
             version=make_version(name, description, parameters, version),
+            approval=approval,
         )
 
     return declare

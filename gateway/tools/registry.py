@@ -6,12 +6,13 @@ file needs one import."""
 import importlib
 from collections.abc import Iterable, Sequence
 
-from gateway.tools.base import BadArguments, Notes, Tool, ToolContext, ToolError
+from gateway.tools.base import BadArguments, Notes, Outbox, Tool, ToolContext, ToolError
 from gateway.tools.declare import tool
 
 __all__ = [
     "BadArguments",
     "Notes",
+    "Outbox",
     "Registry",
     "RegistryError",
     "Tool",
@@ -21,7 +22,7 @@ __all__ = [
     "tool",
 ]
 
-BUILT_IN = ("calculator", "current_time", "recall", "remember", "wait")
+BUILT_IN = ("background", "calculator", "current_time", "files", "recall", "remember", "send_email", "wait")
 
 
 class RegistryError(Exception):

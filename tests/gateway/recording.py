@@ -46,6 +46,9 @@ class RecordingJournal:
     def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None:
         self.events.append(("retry", (number, seconds, error.error_type)))
 
+    def model_changed(self, first: str, second: str, error: ProviderError) -> None:
+        self.events.append(("model", (first, second, error.error_type)))
+
     async def flush(self) -> None:
         self.flushing.set()
         if self.before_flush:

@@ -143,7 +143,12 @@ async def test_a_tool_that_is_not_offered_is_not_called_but_named(
     ("name", "arguments", "result", "told"),
     [
         ("calculator", '{"expression": "17*23"}', "391", "`17*23` is **391**."),
-        ("current_time", "{}", "Tuesday, 2026-01-06T10:00:00+00:00", "**Tuesday, 2026-01-06T10:00:00+00:00**"),
+        (
+            "current_time",
+            "{}",
+            "Tuesday, 2026-01-06T10:00:00+00:00",
+            "It is **10:00** (UTC) on Tuesday, 6 January 2026.",
+        ),
         ("wait", '{"seconds": 20}', "Waited 20 seconds.", "Waited 20 seconds."),
         ("remember", '{"key": "cat", "text": "my cat is called Minka"}', "Remembered.", "my cat is called Minka"),
         ("recall", "{}", '{"cat": "called Minka"}', "* **cat**: called Minka"),

@@ -325,3 +325,21 @@ async def test_an_agent_is_built_in_the_context_of_the_one_who_asked(bench):
 
     await asyncio.gather(run("first"), run("second"))
     assert seen == ["first", "second"]
+
+
+async def test_an_entry_that_only_waits_for_one_who_is_leaving_has_no_agent_to_let_go(bench, building):
+    """P9: in the very tick in which an agent went and the next in line was cancelled."""
+    building.outcome.set_result(FakeAgent())
+    using = bench.pool.use("alice", "s1", building.build)
+    await using.__aenter__()
+    waiting = User(building)
+    await turn_loop()
+    bench.pool.evict_when_free("alice", "fallback")
+    waiting.task.cancel()
+    await using.__aexit__(None, None, None)
+    assert "alice" in bench.pool
+    assert not await bench.pool.evict("alice")
+    assert not await bench.pool.end("alice")
+    assert not bench.pool.evict_when_free("alice", "reset")
+    await turn_loop()
+    assert "alice" not in bench.pool

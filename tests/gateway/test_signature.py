@@ -31,6 +31,7 @@ CHANGES: dict[str, Any] = {
     "instructions": "Be brief!",
     "sampling": {"temperature": 0.3, "stop": ["a", "b"]},
     "has_parallel_tools": False,
+    "fallback": SignatureParts("gpt-5-nano", "openai", "", "sk-second", {}, ""),
 }
 
 
@@ -54,6 +55,15 @@ def test_no_credential_and_an_empty_one_and_one_that_looks_like_a_hash_differ():
     """P2"""
     credentials = [None, "", "None", "null", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]
     assert len({signature(replace(PARTS, credential=credential)) for credential in credentials}) == 5
+
+
+@pytest.mark.parametrize("part", ["model", "provider", "base_url", "credential"])
+def test_a_change_of_the_second_model_changes_the_signature(part):
+    """P2, P3: another second model, endpoint or credential is another configuration."""
+    second = CHANGES["fallback"]
+    changed = replace(second, **{part: CHANGES[part]})
+    assert signature(replace(PARTS, fallback=changed)) != signature(replace(PARTS, fallback=second))
+    assert "sk-second" not in repr(replace(PARTS, fallback=second))
 
 
 def test_the_version_of_one_tool_counts():

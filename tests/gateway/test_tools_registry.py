@@ -22,11 +22,26 @@ def add_module(monkeypatch, name: str, **content: object) -> None:
     monkeypatch.setitem(sys.modules, name, module)
 
 
-def test_the_first_set_of_tools_is_there_and_all_of_it_may_be_repeated():
-    """T4: none of them has an effect that would come twice."""
+def test_the_built_in_tools_are_there_and_all_but_two_may_be_repeated():
+    """T4: none of the others has an effect that would come twice; the e-mail needs approval."""
     registry = load_registry()
-    assert registry.names() == ["calculator", "current_time", "recall", "remember", "wait"]
-    assert all(tool.is_repeatable for tool in registry.select(registry.names()).values())
+    assert registry.names() == [
+        "calculator",
+        "check_process",
+        "current_time",
+        "end_process",
+        "list_files",
+        "read_file",
+        "recall",
+        "remember",
+        "send_email",
+        "start_process",
+        "wait",
+        "write_file",
+    ]
+    tools = registry.select(registry.names()).values()
+    assert [tool.name for tool in tools if not tool.is_repeatable] == ["send_email", "start_process"]
+    assert [tool.name for tool in tools if tool.approval != "never"] == ["send_email"]
     assert not make_tool("something").is_repeatable, "but not unless a tool says so"
 
 
@@ -55,7 +70,7 @@ def test_a_selection_keeps_its_order_and_names_all_that_is_unknown():
     registry = load_registry()
     assert list(registry.select(["wait", "calculator"])) == ["wait", "calculator"]
     assert registry.get("nothing") is None
-    with pytest.raises(RegistryError, match=r"Unknown tools: ping, pong\. There are: calculator, current_time"):
+    with pytest.raises(RegistryError, match=r"Unknown tools: ping, pong\. There are: calculator, check_process"):
         registry.select(["wait", "ping", "pong"])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gateway.providers.demo import words
 from gateway.providers.demo.question import Question
 from gateway.providers.demo.results import tell_results
+from gateway.providers.demo.tasks import find_task_call
 
 LONGEST_READ = 4_000  # characters: patterns on a pasted book would hold up everybody else
 PEOPLE = ("alice@example.com", "bob@example.com", "charlie@example.com")
@@ -66,6 +67,8 @@ def find_wishes(text: str) -> list[Wish]:
     if note:
         kept = note[1].strip().rstrip(".!")
         return [Wish("remember", {"key": name_note(kept), "text": kept})]
+    if (task := find_task_call(text)) is not None:
+        return [Wish(*task)]
     wishes = []
     if re.search(r"\bwhat (do|did|can) you (still )?(remember|recall|know about me)|\brecall\b|did i tell you", said):
         wishes.append(Wish("recall", {}))
@@ -91,11 +94,19 @@ def find_emails(text: str) -> list[Wish]:
             write_email(person, "Hello from the demo", f"Hello {person.split('@')[0].title()}.") for person in PEOPLE
         ]
     to = re.search(r"\bto\s+([^\s,;:]+)", text[asked.end() :], re.IGNORECASE)
+    person = to[1].rstrip(".!?") if to else PEOPLE[0]
+    if person.isalnum():  # a name
+        person = f"{person.lower()}@example.com"
     body = re.search(
         r"\b(?:saying|that says|with the text|telling \w+)(?: that)?[\s:,]+(.+)", text, re.IGNORECASE | re.DOTALL
     )
-    message = body[1].strip().strip("\"'") if body else "Hello from the demo."
-    return [write_email(to[1].rstrip(".") if to else PEOPLE[0], " ".join(message.split()[:6]).rstrip(".!"), message)]
+    about = re.search(r"\babout\s+([^.!?\n]{1,100})", text, re.IGNORECASE)
+    if body:
+        message = body[1].strip().strip("\"'")
+        return [write_email(person, " ".join(message.split()[:6]).rstrip(".!") or "Hello", message)]
+    if about:
+        return [write_email(person, about[1].strip().capitalize(), f"Hello, this is about {about[1].strip()}.")]
+    return [write_email(person, "Hello from the demo", "Hello from the demo.")]
 
 
 def write_email(to: str, subject: str, body: str) -> Wish:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 from gateway.providers.demo.question import Answered
 
@@ -34,7 +35,7 @@ def tell_result(call: Answered, is_german: bool = False) -> str:
             is_word = "ist" if is_german else "is"
             return f"`{arguments.get('expression', '')}` {is_word} **{quote(result)}**."
         case "current_time":
-            return f"{'Die Uhr sagt' if is_german else 'The clock says'} **{quote(result)}**."
+            return tell_time(result, is_german)
         case "wait":
             return (
                 f"{quote(result)} Had you pressed **Stop** in the meantime, the wait would have ended there and then."
@@ -79,3 +80,14 @@ def quote(result: str) -> str:
     if not result:
         return "(nothing)"
     return result if len(result) <= LONGEST_QUOTE else result[:LONGEST_QUOTE] + " …"
+
+
+def tell_time(result: str, is_german: bool) -> str:
+    """As people write it: the tool tells a weekday and a moment for programs."""
+    try:
+        moment = datetime.fromisoformat(result.rpartition(", ")[2])
+    except ValueError:
+        return f"**{quote(result)}**"
+    if is_german:
+        return f"Es ist **{moment:%H:%M} Uhr** ({moment:%Z}), am {moment:%d.%m.%Y}."
+    return f"It is **{moment:%H:%M}** ({moment:%Z}) on {moment:%A}, {moment.day} {moment:%B %Y}."

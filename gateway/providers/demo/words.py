@@ -13,6 +13,7 @@ A few things to try:
 * *Do three things at once* calls three in parallel
 * *Wait 20 seconds*, and then press **Stop**
 * *Remember that my cat is called Minka*, and later *what do you remember?*
+* *Send an email to ada@example.com about lunch* asks you first; *send three emails* asks three times at once
 * *Write a long answer*, to stop me mid-sentence
 * *How does Stop work?* · *What are approvals?* · *Where is my data?* · *Show me the API*
 
@@ -86,8 +87,9 @@ API = """\
 Whatever this console can do, the API can do too. Start a run, follow it live, stop it:
 
 ```bash
-curl -X POST http://localhost:8000/v1/runs \\  -H "Authorization: Bearer $KEY" -H "Content-Type: \
-application/json" \\  -d '{"input": "Wait 20 seconds"}'
+curl -X POST http://localhost:8000/v1/runs \\
+  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+  -d '{"input": "Wait 20 seconds"}'
 
 curl -N http://localhost:8000/v1/runs/run_…/events -H "Authorization: Bearer $KEY"
 
@@ -115,6 +117,10 @@ Tools are what an agent can do besides talking. I can use these, if this agent o
 | *Wait 20 seconds* | `wait` |
 | *Remember that my cat is called Minka* | `remember` |
 | *What do you remember?* | `recall` |
+| *Write a file called plan.txt saying hello* | `write_file` |
+| *List the files*, *read the file plan.txt* | `list_files`, `read_file` |
+| *Start a countdown of 60 seconds in the background* | `start_process` |
+| *Check the countdown*, *end the countdown* | `check_process`, `end_process` |
 | *Send an email to alice@example.com saying hello* | `send_email` |
 
 A tool that fails does not fail the run: the model is told, and can try something else."""

@@ -1,0 +1,1 @@
+"""Processes that go on between the runs of a conversation."""
