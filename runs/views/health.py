@@ -1,21 +1,18 @@
 """Two questions of whoever watches over the site: is the process up, and can it do its work?"""
 
 import logging
-from datetime import timedelta
 
+from django.conf import settings
 from django.db import Error
 from django.http import HttpRequest, JsonResponse
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from runs.database import in_reader
 from runs.models import Worker
+from runs.models.workers import SEEN_SECONDS
 
 logger = logging.getLogger(__name__)
-
-# Workers renew their row every few seconds.
-WORKER_SEEN_SECONDS = 15
 
 
 @never_cache
@@ -28,9 +25,9 @@ async def show_health(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 async def show_readiness(request: HttpRequest) -> JsonResponse:
-    """503 with what is wrong, in words, while new work would not be done."""
-    problems = await in_reader(find_problems)
-    response = JsonResponse({"status": "not ready" if problems else "ok", "problems": problems})
+    """503 with what is wrong, in words, while this process cannot do its part; `warnings` is what others do not do."""
+    problems, warnings = await in_reader(look_around)
+    response = JsonResponse({"status": "not ready" if problems else "ok", "problems": problems, "warnings": warnings})
     if problems:
         response.status_code = 503
         # Django would log an error at every look; whoever looks has the answer already.
@@ -38,11 +35,13 @@ async def show_readiness(request: HttpRequest) -> JsonResponse:
     return response
 
 
-def find_problems() -> list[str]:
-    since = timezone.now() - timedelta(seconds=WORKER_SEEN_SECONDS)
+def look_around() -> tuple[list[str], list[str]]:
     try:
-        is_worker_alive = Worker.objects.filter(seen_at__gte=since).exists()
-    except Error:
-        logger.warning("The database does not answer.", exc_info=True)
-        return ["The database does not answer."]
-    return [] if is_worker_alive else [f"No worker was seen in the last {WORKER_SEEN_SECONDS} seconds."]
+        is_worker_alive = Worker.objects.alive().exists()
+    except Error as error:
+        logger.warning("The database does not answer: %s", error)
+        return ["The database does not answer."], []
+    missing = [] if is_worker_alive else [f"No worker was seen in the last {SEEN_SECONDS} seconds."]
+    # Where workers are processes of their own, a proxy must not take all web servers away because of them: runs can be
+    # accepted, and everything that was said can be read.
+    return ([], missing) if settings.IS_SCALE_OUT else (missing, [])

@@ -1,0 +1,69 @@
+// @ts-check
+// Stop: one click, no question, answered at once with "Stopping…". That it has stopped is said only by the server.
+
+import { ApiError, call } from "../transcript/api.js";
+import { notify } from "./notices.js";
+
+/** @type {string | null} the run that a Stop on this page would stop */
+let active = null;
+/** @type {string | null} the one that was told to */
+let told = null;
+let isStopping = false;
+
+function show() {
+  for (const button of document.querySelectorAll("[data-stop-active]")) {
+    if (!(button instanceof HTMLButtonElement)) continue;
+    button.hidden = !active;
+    button.setAttribute("aria-disabled", String(isStopping));
+    const words = [button.querySelector("[data-stop-word]"), button.querySelector("[data-stopping-word]")];
+    for (const [at, word] of words.entries()) {
+      if (word instanceof HTMLElement) word.hidden = (at === 1) !== isStopping;
+    }
+  }
+}
+
+/** @param {string} run @returns {Promise<boolean>} whether it is told, or has ended already */
+export async function stopRun(run) {
+  try {
+    await call("POST", `/v1/runs/${run}/stop`);
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === "run_not_active")) {
+      notify(error instanceof Error ? error.message : String(error), { isWrong: true });
+      return false;
+    }
+  }
+  return true;
+}
+
+/** @returns {boolean} whether there was anything to stop */
+export function stopActive() {
+  const run = active;
+  if (!run || isStopping) return Boolean(run);
+  told = run;
+  isStopping = true;
+  show();
+  stopRun(run).then((isTold) => {
+    if (isTold || active !== run) return;
+    told = null;
+    isStopping = false;
+    show();
+  });
+  return true;
+}
+
+document.addEventListener("run-state", (event) => {
+  const state = /** @type {CustomEvent} */ (event).detail;
+  active = state.active;
+  isStopping = Boolean(active) && (told === active || (state.run?.id === active && state.run.status === "stopping"));
+  show();
+});
+
+document.addEventListener("click", async (event) => {
+  if (!(event.target instanceof Element)) return;
+  if (event.target.closest("[data-stop-active]")) stopActive();
+  const button = event.target.closest("[data-stop]");
+  if (!(button instanceof HTMLButtonElement)) return;
+  button.disabled = true;
+  const isTold = await stopRun(button.dataset.stop ?? "");
+  button.disabled = isTold;
+});

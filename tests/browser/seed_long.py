@@ -1,0 +1,24 @@
+"""A long conversation of alice, straight into the tables of a site. Prints its id.
+
+python -m tests.browser.seed_long 5000
+"""
+
+import os
+import sys
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
+
+
+def plant(turns: int) -> str:
+    django.setup()
+    from django.contrib.auth.models import User
+
+    from tests.factories import answered_turns
+
+    return answered_turns(User.objects.get(username="alice"), turns).public_id
+
+
+if __name__ == "__main__":
+    print(plant(int(sys.argv[1])))

@@ -1,0 +1,60 @@
+"""Deleting a conversation: at once, without a question, with an undo."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Troubles
+from tests.browser.people import ask, wait_for_status
+
+SLOW = "#tokens=5000 #rate=20"
+
+
+def entry(page: Page, conversation: str) -> Locator:
+    return page.locator(f'li[data-conversation="{conversation}"]')
+
+
+def delete(page: Page, conversation: str) -> None:
+    entry(page, conversation).hover()
+    entry(page, conversation).get_by_role("button", name=re.compile("^Delete")).click()
+
+
+def test_a_deleted_conversation_is_gone_and_comes_back_by_undo(page: Page) -> None:
+    conversation = ask(page, "#tokens=2 to be deleted")
+    wait_for_status(page, "completed")
+    page.goto("/history")
+    delete(page, conversation)
+    expect(entry(page, conversation)).to_have_count(0)
+    expect(page.locator(".notice")).to_contain_text("“#tokens=2 to be deleted” was deleted.")
+    page.get_by_role("button", name="Undo").click()
+    expect(entry(page, conversation)).to_be_visible()
+    page.goto(f"/c/{conversation}")
+    expect(page.locator("#runs")).to_contain_text("tok1")
+
+
+def test_deleting_the_open_conversation_leads_home_and_the_undo_goes_along(page: Page) -> None:
+    conversation = ask(page, SLOW)
+    expect(page.locator("#runs")).to_contain_text("tok3")
+    delete(page, conversation)
+    page.wait_for_url(re.compile(r"/$"))
+    expect(page.locator(".notice")).to_contain_text("was deleted.")
+    expect(entry(page, conversation)).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(entry(page, conversation)).to_be_visible()
+    entry(page, conversation).click()
+    wait_for_status(page, "cancelled")
+    expect(page.locator("#runs")).to_contain_text("Stopped by you")
+
+
+def test_a_deleted_conversation_that_is_open_elsewhere_says_that_it_is_gone(page: Page, troubles: Troubles) -> None:
+    troubles.expect("404")
+    conversation = ask(page, "#tokens=2")
+    wait_for_status(page, "completed")
+    other = page.context.new_page()
+    other.goto("/")
+    delete(other, conversation)
+    expect(other.locator(".notice")).to_contain_text("was deleted.")
+    page.fill("#composer-text", "still there?")
+    page.press("#composer-text", "Enter")
+    expect(page.locator("[data-composer-error]")).to_contain_text("There is no conversation")
+    expect(page.locator("#composer-text")).to_have_value("still there?")
