@@ -1,9 +1,11 @@
-# The habits of this project: `make serve`, `make test`, `make check`, `make bench`.
+# The habits of this project: `make serve`, `make test`, `make check`, `make faults`, `make bench`.
 # Everything happens in .venv, made here from the lock files and brought up to date only when those change.
 
 PYTHON ?= python3
 PORT ?= 8000
 HOST ?= 127.0.0.1
+MINUTES ?= 10
+WORKERS ?= 0
 export PORT HOST
 
 python := .venv/bin/python
@@ -13,10 +15,10 @@ production := AGENTSITE_ENV=production AGENTSITE_HOSTS=agentsite.example \
 	AGENTSITE_SECRET_KEY=0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ
 compile := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help serve test check bench lock clean runtime development
+.PHONY: help serve test check faults bench bench-pool translations screenshots lock clean runtime development
 
 help:
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 17
 
 serve: runtime ## the whole site on http://127.0.0.1:8000; HOST and PORT change the address
 	@exec $(python) manage.py serve
@@ -33,8 +35,20 @@ check: development ## style, types, migrations, deployment settings, API descrip
 	$(production) $(python) manage.py check --deploy --fail-level WARNING
 	$(python) manage.py spectacular --validate --fail-on-warn --file /dev/null
 
-bench: development ## how fast it is, beside a direct client
-	@exec $(python) -m tests.bench
+faults: development ## fault after fault on a fleet of processes, for MINUTES (10), then a tally
+	@exec $(python) -m tests.faults.scale --minutes $(MINUTES)
+
+bench: development ## how fast it is, beside a direct client; WORKERS=2 for many processes
+	@exec $(python) -m tests.bench --workers $(WORKERS)
+
+bench-pool: development ## the second message of a conversation, with the agent pool and without
+	@exec $(python) -m tests.bench.pool
+
+translations: development ## put new sentences into the catalogues under locale/ and compile them
+	@exec $(python) -m tests.translations
+
+screenshots: development ## take the pictures under docs/images anew
+	@exec $(python) -m tests.browser.screenshots
 
 lock: development ## choose newer packages within the bounds of pyproject.toml
 	PATH=$(CURDIR)/.venv/bin:$$PATH $(compile) --upgrade pyproject.toml -o requirements.txt

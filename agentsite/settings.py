@@ -4,15 +4,20 @@
 `docs/configuration.md` lists every variable.
 """
 
+import hashlib
 import os
 import secrets
+import socket
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 DATA_DIR = Path(os.environ.get("AGENTSITE_DATA", BASE_DIR / "var")).resolve()
 
 
@@ -20,7 +25,12 @@ def env_list(name: str) -> list[str]:
     return [part.strip() for part in os.environ.get(name, "").split(",") if part.strip()]
 
 
-def env_number(name: str, default: float) -> float:
+def env_lines(name: str) -> list[str]:
+    """One entry a line, or separated by semicolons: for entries that hold commas."""
+    return [part.strip() for part in os.environ.get(name, "").replace(";", "\n").splitlines() if part.strip()]
+
+
+def env_number(name: str, default: float, least: float = 0) -> float:
     text = os.environ.get(name, "")
     if not text:
         return default
@@ -30,6 +40,8 @@ def env_number(name: str, default: float) -> float:
         raise ImproperlyConfigured(f"{name} must be a number, not {text!r}.") from None
     if not 0 < number < float("inf"):
         raise ImproperlyConfigured(f"{name} must be a number above 0, not {text!r}.")
+    if number < least:
+        raise ImproperlyConfigured(f"{name} must be at least {least:g}, not {text!r}.")
     return number
 
 
@@ -51,6 +63,30 @@ def keep_secret_key() -> str:
     return key
 
 
+def redis_host(url: str) -> dict[str, Any]:
+    """What the channel layer is told. redis-py's own defaults would end a quiet websocket after five seconds, refuse
+    the hundred-and-first connection, and hold everybody up for seconds while a server is away."""
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    host: dict[str, Any] = {
+        "address": url,
+        "max_connections": 5000,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 2,
+        "socket_keepalive": True,
+        "retry": Retry(NoBackoff(), 0),  # the layer tries again itself
+    }
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux: a server that vanished without a word is noticed within seconds
+        host["socket_keepalive_options"] = {
+            socket.TCP_KEEPIDLE: 5,
+            socket.TCP_KEEPINTVL: 2,
+            socket.TCP_KEEPCNT: 3,
+            socket.TCP_USER_TIMEOUT: 10_000,
+        }
+    return host
+
+
 IS_PRODUCTION = os.environ.get("AGENTSITE_ENV", "") == "production"
 DEBUG = False
 
@@ -66,7 +102,7 @@ if IS_PRODUCTION:
     ALLOWED_HOSTS = env_list("AGENTSITE_HOSTS")
     CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('*')}" for host in ALLOWED_HOSTS if host != "*"]
     SECURE_SSL_REDIRECT = os.environ.get("AGENTSITE_SSL_REDIRECT", "1") == "1"
-    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
     SECURE_HSTS_SECONDS = env_int("AGENTSITE_HSTS_SECONDS", 31_536_000)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
@@ -96,7 +132,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "runs.static_files.StaticFilesMiddleware",
+    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -117,10 +155,15 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "runs.views.preferences.add_preferences",
             ],
         },
     },
 ]
+
+# A worker that has not renewed its lease for this long counts as gone. It looks once a second whether to renew, so a
+# lease much shorter than two would now and then run out under a worker that is alive.
+LEASE_SECONDS = env_number("AGENTSITE_LEASE_SECONDS", 15, least=2)
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "")
 if DATABASE_URL:
@@ -139,12 +182,57 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=20000;",
     }
 else:
+    OPTIONS: dict[str, Any] = DATABASES["default"].setdefault("OPTIONS", {})
     # Each request runs in a thread of its own: without a pool each would open a connection of its own too.
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
+    # It gives up soon and begins anew when asked again: left to itself it would wait longer after each failure, and
+    # find out half a minute late that a server is back.
+    OPTIONS["pool"] = {"min_size": 2, "max_size": 20, "timeout": 5, "reconnect_timeout": 3}
+    # What the pool holds may be broken: the server was restarted meanwhile.
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    # A process that is frozen in the middle of a transaction keeps its locks, and whoever would take its runs up again
+    # passes over what is locked. The server ends such a transaction well before the lease has run out.
+    OPTIONS["options"] = " ".join(
+        [OPTIONS.get("options", ""), f"-c idle_in_transaction_session_timeout={int(LEASE_SECONDS * 500)}"]
+    ).strip()
+    # A server that vanished without a word is noticed within seconds, not hours.
+    for option, value in {
+        "connect_timeout": 5,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+    }.items():
+        OPTIONS.setdefault(option, value)
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CHANNEL_LAYERS = {"default": {"BACKEND": "runs.layers.EmbeddedLayer", "CONFIG": {"capacity": 500}}}
+# Both together make a deployment of many processes: web servers and workers, which hear of each other over Redis and
+# get their work from procrastinate's jobs. Without Redis there is one process, whatever the database.
+REDIS_URL = os.environ.get("REDIS_URL", "")
+IS_SCALE_OUT = bool(REDIS_URL)
+if IS_SCALE_OUT:
+    if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+        raise ImproperlyConfigured(
+            "REDIS_URL is for several processes on one PostgreSQL: set DATABASE_URL=postgresql://… as well, or leave "
+            "REDIS_URL out."
+        )
+    if not os.environ.get("AGENTSITE_SECRET_KEY"):
+        raise ImproperlyConfigured(
+            "REDIS_URL is for several processes, which must share a secret: set AGENTSITE_SECRET_KEY, the same for all "
+            "of them (python -c 'import secrets; print(secrets.token_urlsafe(64))')."
+        )
+    # Redis tells everybody who listens, whatever its database number. Another site there must not hear this one.
+    SITE = hashlib.sha256(f"{SECRET_KEY} {DATABASES['default']['NAME']}".encode()).hexdigest()[:16]
+    CHANNEL_LAYERS: dict[str, Any] = {
+        "default": {
+            "BACKEND": "runs.shared_layer.SharedLayer",
+            "CONFIG": {"hosts": [redis_host(REDIS_URL)], "prefix": f"agentsite.{SITE}."},
+        }
+    }
+    INSTALLED_APPS.append("procrastinate.contrib.django")
+    PROCRASTINATE_AUTODISCOVER_MODULE_NAME = "jobs"
+else:
+    CHANNEL_LAYERS = {"default": {"BACKEND": "runs.layers.EmbeddedLayer", "CONFIG": {"capacity": 500}}}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -161,7 +249,26 @@ LOGOUT_REDIRECT_URL = "/"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 
+# Nothing that a model or a tool says can run in a page or load from elsewhere: scripts and styles are files of this
+# site, none are inline, and a picture is a file of this site or stands in the page itself.
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
+
 LANGUAGE_CODE = "en"
+# Each in its own words: whoever looks for their language need not know another.
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = os.environ.get("AGENTSITE_TIME_ZONE", "UTC")
 USE_I18N = True
 USE_TZ = True
@@ -175,7 +282,7 @@ WHITENOISE_AUTOREFRESH = False
 if IS_PRODUCTION:
     STORAGES = {
         "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+        "staticfiles": {"BACKEND": "runs.static_files.HashedStorage"},
     }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("AGENTSITE_MAX_BODY_BYTES", 2 * 2**20)
@@ -199,6 +306,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # Choices stay where they are used. The default hook makes components of them, whose names it has to guess.
+    "POSTPROCESSING_HOOKS": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
@@ -212,16 +321,35 @@ AGENTSITE: dict[str, Any] = {
     "MAX_CONCURRENT_RUNS": env_int("AGENTSITE_MAX_CONCURRENT_RUNS", 500),
     "POOL_CAPACITY": env_int("AGENTSITE_POOL_CAPACITY", 128),
     "POOL_IDLE_SECONDS": env_number("AGENTSITE_POOL_IDLE_SECONDS", 3600),
-    # A worker that has not renewed its lease for this long counts as gone.
-    "LEASE_SECONDS": env_number("AGENTSITE_LEASE_SECONDS", 15),
+    "LEASE_SECONDS": LEASE_SECONDS,
+    # How long `manage.py worker` goes on with its runs after SIGTERM before it hands them to others.
+    "DRAIN_SECONDS": env_number("AGENTSITE_DRAIN_SECONDS", 20),
     # How often a run may be taken up again after its worker was lost before it fails as `worker_lost`.
     "MAX_ATTEMPTS": env_int("AGENTSITE_MAX_ATTEMPTS", 3),
     # How long a tool that ignores its cancellation is waited for.
     "TOOL_GRACE_SECONDS": env_number("AGENTSITE_TOOL_GRACE_SECONDS", 0.05),
+    # The conversation's own files: bytes of one, of all together, and how many.
+    "FILE_BYTES": env_int("AGENTSITE_FILE_BYTES", 2**20),
+    "FILES_BYTES": env_int("AGENTSITE_FILES_BYTES", 64 * 2**20),
+    "FILES_COUNT": env_int("AGENTSITE_FILES_COUNT", 1000),
+    # What agents may start in the background, besides the built-in functions: `name=command line`, one a line.
+    "BACKGROUND_COMMANDS": env_lines("AGENTSITE_BACKGROUND_COMMANDS"),
+    "BACKGROUND_PROCESSES": env_int("AGENTSITE_BACKGROUND_PROCESSES", 4),
+    "BACKGROUND_SECONDS": env_number("AGENTSITE_BACKGROUND_SECONDS", 3600),
+    "BACKGROUND_OUTPUT_BYTES": env_int("AGENTSITE_BACKGROUND_OUTPUT_BYTES", 256 * 1024),
+    "BACKGROUND_GRACE_SECONDS": env_number("AGENTSITE_BACKGROUND_GRACE_SECONDS", 3),
+    # A deleted conversation can be restored for so long; then its files and processes go, and later its rows.
+    "UNDO_SECONDS": env_number("AGENTSITE_UNDO_SECONDS", 300),
+    "TRASH_DAYS": env_number("AGENTSITE_TRASH_DAYS", 30),
+    # Whoever sends it as a bearer token may read /metrics; without one there are no metrics.
+    "METRICS_TOKEN": os.environ.get("AGENTSITE_METRICS_TOKEN", ""),
+    # Where `manage.py worker` answers /healthz, /readyz and /metrics; nowhere if there is no port.
+    "WORKER_HOST": os.environ.get("AGENTSITE_WORKER_HOST", "127.0.0.1"),
+    "WORKER_PORT": env_int("AGENTSITE_WORKER_PORT", 0) if os.environ.get("AGENTSITE_WORKER_PORT") else None,
     "CALLS_PER_MINUTE": env_int("AGENTSITE_CALLS_PER_MINUTE", 6000),
 }
 
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
@@ -229,3 +357,6 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": os.environ.get("AGENTSITE_LOG_LEVEL", "WARNING")},
     "loggers": {"django.request": {"level": "ERROR"}},
 }
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    LOGGING["filters"] = {"one_line": {"()": "runs.outages.OneLine"}}
+    LOGGING["handlers"]["console"]["filters"] = ["one_line"]

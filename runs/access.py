@@ -1,15 +1,18 @@
 """Who may see and do what. Pages, API, SSE, websocket and admin all ask here.
 
-Owners see what is theirs, staff see everything. What somebody may not see does not exist for them.
+Owners see what is theirs, staff see everything. What somebody may not see does not exist for them, and what was deleted
+exists for nobody.
 """
 
 import time
+from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from runs.models import Agent, ApiKey, Conversation, Run
+from runs.models import Agent, ApiKey, Approval, Conversation, Run
 from runs.models.access import digest_of
 
 KEY_SECONDS = 2.0
@@ -19,7 +22,7 @@ _seen_keys: dict[str, tuple[float, ApiKey]] = {}
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
-    runs = Run.objects.select_related("agent", "conversation", "owner")
+    runs = Run.objects.select_related("agent", "conversation", "owner").filter(conversation__deleted_at__isnull=True)
     return runs if user.is_staff else runs.filter(owner=user)
 
 
@@ -30,8 +33,15 @@ def followable_runs(user: User) -> QuerySet[Run]:
 
 
 def visible_conversations(user: User) -> QuerySet[Conversation]:
-    conversations = Conversation.objects.select_related("agent", "owner")
+    conversations = Conversation.objects.select_related("agent", "owner").filter(deleted_at__isnull=True)
     return conversations if user.is_staff else conversations.filter(owner=user)
+
+
+def restorable_conversations(user: User) -> QuerySet[Conversation]:
+    """Deleted ones of which the owner may still think better."""
+    since = timezone.now() - timedelta(seconds=settings.AGENTSITE["UNDO_SECONDS"])
+    deleted = Conversation.objects.select_related("agent", "owner").filter(owner=user, deleted_at__gt=since)
+    return deleted.filter(task_ended_at__isnull=True)
 
 
 def usable_agents(user: User) -> QuerySet[Agent]:
@@ -40,7 +50,14 @@ def usable_agents(user: User) -> QuerySet[Agent]:
 
 def writable_conversations(user: User) -> QuerySet[Conversation]:
     """Only the owner speaks in a conversation: staff look, and do not put words into somebody's mouth."""
-    return Conversation.objects.select_related("agent", "owner").filter(owner=user)
+    conversations = Conversation.objects.select_related("agent", "owner")
+    return conversations.filter(owner=user, deleted_at__isnull=True)
+
+
+def decidable_approvals(user: User) -> QuerySet[Approval]:
+    """What this person may decide, or could have: of their own conversations, and for staff of all."""
+    approvals = Approval.objects.select_related("run__conversation", "run__agent", "run__owner")
+    return approvals.filter(run__in=visible_runs(user).select_related(None).values("pk"))
 
 
 def find_key(text: str) -> ApiKey | None:

@@ -4,11 +4,12 @@ import logging
 import os
 from collections.abc import Sequence
 
-from gateway.agent import Agent, AgentSetup, Prices
+from gateway.agent import Agent, AgentSetup, Fallback, Prices
 from gateway.pool import SignatureParts, signature
 from gateway.providers.base import Provider
 from gateway.providers.demo import DemoTransport
 from gateway.providers.openai import OpenAIProvider
+from gateway.task import Task
 from gateway.tools.registry import Registry, Tool
 from runs.models import Agent as AgentRow
 from runs.models import Provider as ProviderRow
@@ -35,20 +36,44 @@ def tools_of(agent: AgentRow, registry: Registry) -> dict[str, Tool]:
 
 def signature_of(agent: AgentRow, tools: Sequence[Tool]) -> str:
     provider = agent.provider
-    client = (provider.kind, provider.connect_seconds, provider.silence_seconds, provider.max_retries)
     prices = (agent.prompt_price, agent.completion_price)
     return signature(
         SignatureParts(
             model=agent.model,
-            provider=f"{client} {prices}",
+            provider=f"{_client_of(provider)} {prices}",
             base_url=provider.base_url,
             credential=credential_of(provider),
+            fallback=_fallback_parts(agent),
             tools={tool.name: tool.version for tool in tools},
             instructions=agent.instructions,
             sampling=agent.sampling,
             has_parallel_tools=agent.has_parallel_tools,
         )
     )
+
+
+def _client_of(provider: ProviderRow) -> tuple[object, ...]:
+    return provider.kind, provider.connect_seconds, provider.silence_seconds, provider.max_retries
+
+
+def _fallback_parts(agent: AgentRow) -> SignatureParts | None:
+    """The second model with its own endpoint and credential: a change there rebuilds the agent, too."""
+    if not agent.fallback_model:
+        return None
+    provider = fallback_provider_of(agent)
+    prices = (agent.fallback_prompt_price, agent.fallback_completion_price)
+    return SignatureParts(
+        model=agent.fallback_model,
+        provider=f"{_client_of(provider)} {prices}",
+        base_url=provider.base_url,
+        credential=credential_of(provider),
+        tools={},
+        instructions="",
+    )
+
+
+def fallback_provider_of(agent: AgentRow) -> ProviderRow:
+    return agent.fallback_provider or agent.provider
 
 
 def make_provider(provider: ProviderRow) -> Provider:
@@ -61,7 +86,19 @@ def make_provider(provider: ProviderRow) -> Provider:
     )
 
 
-def make_agent(agent: AgentRow, tools: dict[str, Tool]) -> Agent:
+def make_fallback(agent: AgentRow, first: Provider) -> Fallback | None:
+    if not agent.fallback_model:
+        return None
+    row = fallback_provider_of(agent)
+    return Fallback(
+        model=agent.fallback_model,
+        provider=first if row == agent.provider else make_provider(row),
+        max_retries=row.max_retries,
+        prices=Prices(agent.fallback_prompt_price, agent.fallback_completion_price),
+    )
+
+
+def make_agent(agent: AgentRow, tools: dict[str, Tool], task: Task) -> Agent:
     setup = AgentSetup(
         model=agent.model,
         instructions=agent.instructions,
@@ -70,4 +107,5 @@ def make_agent(agent: AgentRow, tools: dict[str, Tool]) -> Agent:
         max_retries=agent.provider.max_retries,
         prices=Prices(agent.prompt_price, agent.completion_price),
     )
-    return Agent(setup, make_provider(agent.provider), tools)
+    provider = make_provider(agent.provider)
+    return Agent(setup, provider, tools, task, make_fallback(agent, provider))

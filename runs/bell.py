@@ -7,6 +7,7 @@ the loop that serves this process.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -15,6 +16,9 @@ from channels.layers import get_channel_layer
 logger = logging.getLogger(__name__)
 
 WORKERS = "workers"
+
+# How to tell the workers of this process, by their names.
+workers_here: dict[str, Callable[[dict[str, Any]], None]] = {}
 
 _home: asyncio.AbstractEventLoop | None = None
 _ringing: set[asyncio.Task[None]] = set()
@@ -43,9 +47,14 @@ def ring(group: str, message: dict[str, Any]) -> None:
     _home.call_soon_threadsafe(_ring_here, group, message)
 
 
-def ring_for_work(run_pk: int) -> None:
-    """Tell the workers that this run can be taken."""
-    ring(WORKERS, {"type": "work", "run": run_pk})
+def ring_for_work(run_pk: int, worker: str = "") -> None:
+    """Tell this worker, or all where none is named, that the run can be taken."""
+    message = {"type": "work", "run": run_pk, "worker": worker}
+    hear = workers_here.get(worker)
+    if hear is not None and _home is not None and not _home.is_closed():
+        _home.call_soon_threadsafe(hear, message)  # it needs no layer to hear itself
+    else:
+        ring(WORKERS, message)
 
 
 def _ring_here(group: str, message: dict[str, Any]) -> None:

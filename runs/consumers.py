@@ -3,76 +3,59 @@ the same number as everywhere else.
 
     /ws/runs/<run_id>/?starting_after=12
     /ws/conversations/<conversation_id>/?after=run_a:12,run_b:3
+    /ws/overview/                       which of the caller's own conversations has something new
 
-Nobody valid, or a browser that comes from another site: refused before it opens (HTTP 403). Then, so that a client can
-tell what was wrong, opened and closed with 4400 (a bad parameter), 4404 (it does not exist, or is not yours) or 4429
-(too many calls). A run's socket closes with 1000 after the terminal event. Clients have nothing to say: what they send
-is ignored, and a message over 64 KiB closes with 4413.
-
-Plain ASGI applications: a Channels consumer would subscribe to a channel of its own and answer one message at a time,
-and neither is needed. One event is handed over at a time, so a client that reads slowly holds back its own stream and
-nothing piles up here.
+A run's socket closes with 1000 after the terminal event. Who is let in, and with which codes the others are closed, is
+told in `sockets`. The console has a socket of its own, see `console_socket`.
 """
 
-import asyncio
-import io
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
-from urllib.parse import urlsplit
 
 from channels.routing import URLRouter
-from django.conf import settings
-from django.core.exceptions import DisallowedHost
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.urls import path, re_path
-from rest_framework.exceptions import APIException, Throttled
 
 from runs import events
-from runs.actions import Refused
-from runs.api.authentication import Caller, find_caller
+from runs.api.authentication import Caller
 from runs.api.lookups import find_conversation, find_followable_run
 from runs.api.queries import read_number
 from runs.api.sse import MAX_SEQ
-from runs.api.throttles import count_call
-from runs.database import in_reader
-
-logger = logging.getLogger(__name__)
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-Batches = AsyncGenerator[list[events.Line], None]
-OpenLog = Callable[[Caller, HttpRequest], Batches]
-
-MAX_MESSAGE = 64 * 1024
-MAX_NAMED_RUNS = 200
-
-ENDED = 1000
-TOO_BIG = 4413
-BROKEN = 4500
-BAD_PARAMETER = 4400
-NOT_FOUND = 4404
-TOO_MANY_CALLS = 4429
+from runs.console_socket import watch_console
+from runs.overview import follow_overview
+from runs.sockets import NOT_FOUND, Receive, Scope, Send, Texts, read_places, serve_socket
 
 
 async def watch_run(scope: Scope, receive: Receive, send: Send) -> None:
-    def open_run(caller: Caller, request: HttpRequest) -> Batches:
+    def open_run(caller: Caller, request: HttpRequest) -> Texts:
         after = read_number("starting_after", request.GET.get("starting_after", "0"), 0, MAX_SEQ)
-        return events.follow_run(find_followable_run(caller.user, scope["url_route"]["kwargs"]["run_id"]), after)
+        run = find_followable_run(caller.user, scope["url_route"]["kwargs"]["run_id"])
+        return _lines(events.follow_run(run, after))
 
-    await _watch(scope, receive, send, open_run)
+    await serve_socket(scope, receive, send, open_run)
 
 
 async def watch_conversation(scope: Scope, receive: Receive, send: Send) -> None:
-    def open_conversation(caller: Caller, request: HttpRequest) -> Batches:
+    def open_conversation(caller: Caller, request: HttpRequest) -> Texts:
         after = read_places(request.GET.get("after", ""))
         conversation = find_conversation(caller.user, scope["url_route"]["kwargs"]["conversation_id"])
-        return events.follow_conversation(conversation, after)
+        return _lines(events.follow_conversation(conversation, after))
 
-    await _watch(scope, receive, send, open_conversation)
+    await serve_socket(scope, receive, send, open_conversation)
+
+
+async def watch_overview(scope: Scope, receive: Receive, send: Send) -> None:
+    def open_overview(caller: Caller, request: HttpRequest) -> Texts:
+        return follow_overview(caller.user)
+
+    await serve_socket(scope, receive, send, open_overview)
+
+
+async def _lines(batches: AsyncGenerator[list[events.Line], None]) -> Texts:
+    async with aclosing(batches):
+        async for batch in batches:
+            for line in batch:
+                yield line.text
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,106 +66,8 @@ application = URLRouter(
     [
         path("ws/runs/<str:run_id>/", watch_run),  # type: ignore[arg-type]
         path("ws/conversations/<str:conversation_id>/", watch_conversation),  # type: ignore[arg-type]
+        path("ws/console/<str:conversation_id>/", watch_console),  # type: ignore[arg-type]
+        path("ws/overview/", watch_overview),  # type: ignore[arg-type]
         re_path(r"", refuse),  # type: ignore[arg-type]
     ]
 )
-
-
-def read_places(text: str) -> dict[str, int]:
-    """`run_a:12,run_b:3`: the last number that the client has of each run."""
-    places = {}
-    pairs = text.split(",") if text else []
-    if len(pairs) > MAX_NAMED_RUNS:
-        raise Refused(400, "invalid_parameter", f"after names more than {MAX_NAMED_RUNS} runs.", "after")
-    for pair in pairs:
-        run_id, _, seq = pair.partition(":")
-        if not (run_id.startswith("run_") and run_id.isascii() and run_id.isprintable()):
-            raise Refused(400, "invalid_parameter", "after must be run ids and numbers: run_a:12,run_b:3.", "after")
-        places[run_id] = read_number("after", seq, 0, MAX_SEQ)
-    return places
-
-
-# -- who comes -------------------------------------------------------------------------------------------------------
-
-
-def _as_request(scope: Scope) -> HttpRequest:
-    """The handshake as Django knows requests, so that hosts, cookies and keys are read as everywhere."""
-    scheme = "https" if scope.get("scheme") == "wss" else "http"
-    return ASGIRequest({**scope, "method": "GET", "scheme": scheme}, io.BytesIO())
-
-
-def _admit(request: HttpRequest) -> Caller:
-    request.get_host()  # one of ours, or DisallowedHost
-    caller = find_caller(request)
-    # A browser sends the cookies of this site from whatever page it is on, but it cannot lie about that page.
-    if caller.key is None and not _is_own_origin(request):
-        raise DisallowedHost("Another site's page.")
-    count_call(caller)
-    return caller
-
-
-def _is_own_origin(request: HttpRequest) -> bool:
-    origin = request.headers.get("Origin", "")
-    if origin in settings.CSRF_TRUSTED_ORIGINS:
-        return True
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        return False
-    # Behind a proxy that speaks TLS the scheme is often not known here; the host is.
-    return parts.scheme in ("http", "https") and parts.netloc == request.get_host()
-
-
-# -- what they see ---------------------------------------------------------------------------------------------------
-
-
-async def _watch(scope: Scope, receive: Receive, send: Send, open_log: OpenLog) -> None:
-    await receive()  # websocket.connect
-    request = _as_request(scope)
-    try:
-        caller = await in_reader(_admit, request)
-    except Throttled:
-        await send({"type": "websocket.accept"})
-        await send({"type": "websocket.close", "code": TOO_MANY_CALLS})
-        return
-    except (APIException, DisallowedHost):
-        await send({"type": "websocket.close"})
-        return
-    await send({"type": "websocket.accept"})
-    try:
-        batches = await in_reader(open_log, caller, request)
-    except Refused as refused:
-        code = NOT_FOUND if refused.status == 404 else BAD_PARAMETER
-        await send({"type": "websocket.close", "code": code, "reason": refused.message[:100]})
-        return
-    following = asyncio.create_task(_send_events(batches, send))
-    listening = asyncio.create_task(_listen(receive, send))
-    try:
-        await asyncio.wait({following, listening}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        following.cancel()
-        listening.cancel()
-        await asyncio.gather(following, listening, return_exceptions=True)
-
-
-async def _send_events(batches: Batches, send: Send) -> None:
-    try:
-        async with aclosing(batches):
-            async for batch in batches:
-                for line in batch:
-                    await send({"type": "websocket.send", "text": line.text})
-    except OSError:
-        return  # some servers say so when the client is gone
-    except Exception:
-        logger.exception("A websocket lost its events; the client may come back.")
-        await send({"type": "websocket.close", "code": BROKEN})
-        return
-    await send({"type": "websocket.close", "code": ENDED})
-
-
-async def _listen(receive: Receive, send: Send) -> None:
-    """Until the client is gone."""
-    while (message := await receive())["type"] != "websocket.disconnect":
-        if len(message.get("text") or message.get("bytes") or "") > MAX_MESSAGE:
-            await send({"type": "websocket.close", "code": TOO_BIG})
-            return

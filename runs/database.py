@@ -6,16 +6,21 @@ would keep a thread and a connection for as long.
 """
 
 import asyncio
+import select
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from django.db import Error, connection, connections, transaction
+import psycopg
+from django.db import Error, InterfaceError, InternalError, OperationalError, connection, connections, transaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# How a server that is away looks, and a session that it ended; trying again may help.
+Unavailable = (OperationalError, InterfaceError, InternalError)
 
 _sqlite_writer = threading.RLock()
 _threads: dict[str, ThreadPoolExecutor] = {}
@@ -46,6 +51,7 @@ async def _in_thread(room: str, function: Callable[P, R], *args: P.args, **kwarg
     threads = _threads.get(room) or _threads.setdefault(room, ThreadPoolExecutor(_THREADS[room], f"database-{room}"))
 
     def call() -> R:
+        _drop_dead_connection()
         try:
             return function(*args, **kwargs)
         except Error:
@@ -54,6 +60,21 @@ async def _in_thread(room: str, function: Callable[P, R], *args: P.args, **kwarg
             raise
 
     return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+
+def _drop_dead_connection() -> None:
+    """A server that went away said so: between two calls nothing else arrives on a connection. Whoever uses it next
+    would get the error for it, in each thread once."""
+    if connection.vendor != "postgresql" or connection.connection is None or connection.in_atomic_block:
+        return
+    waiting = select.poll()
+    try:
+        waiting.register(connection.connection.fileno(), select.POLLIN)
+    except psycopg.Error:  # closed already
+        connections.close_all()
+        return
+    if waiting.poll(0):
+        connections.close_all()
 
 
 def close_threads() -> None:

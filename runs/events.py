@@ -6,20 +6,27 @@ long a silence) is read from the log.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 from channels.layers import get_channel_layer
 from django.db.models.functions import Length
 
-from runs import bell
-from runs.database import in_reader
+from runs import bell, metrics
+from runs.database import Unavailable, in_reader
 from runs.models import ACTIVE, Conversation, Event, Run
 
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 RUN_QUEUED = "run.queued"
+RUN_EDITED = "run.edited"
 RUN_STARTED = "run.started"
 RUN_STOPPING = "run.stopping"
 RUN_COMPLETED = "run.completed"
@@ -31,14 +38,24 @@ REASONING_DELTA = "reasoning.delta"
 TOOL_STARTED = "tool.started"
 TOOL_PROGRESS = "tool.progress"
 TOOL_COMPLETED = "tool.completed"
+APPROVAL_REQUESTED = "approval.requested"
+APPROVAL_DECIDED = "approval.decided"
 RETRY_SCHEDULED = "retry.scheduled"
+MODEL_CHANGED = "model.changed"
 
 TERMINAL_TYPES = frozenset({RUN_COMPLETED, RUN_FAILED, RUN_CANCELLED})
+APPROVAL_TYPES = frozenset({APPROVAL_REQUESTED, APPROVAL_DECIDED})
+# Those that change what a list of conversations or runs shows.
+OVERVIEW_TYPES = TERMINAL_TYPES | APPROVAL_TYPES | {RUN_QUEUED, RUN_EDITED, RUN_STARTED, RUN_STOPPING}
+STAFF_OVERVIEW = "overview.staff"
 
 # A page ends after so many events, or with the event that makes it so long: every watcher holds one.
 PAGE = 500
 PAGE_CHARACTERS = 256 * 1024
 SILENCE_SECONDS = 5.0
+AWAY_SECONDS = 1.0
+# After this a place in a group is taken for sure, and what was rung for before that may have been missed.
+JOIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,11 @@ def group_of(conversation_id: str) -> str:
     return f"conversation.{conversation_id}"
 
 
+def overview_of(user_pk: int) -> str:
+    """One group a person, for lists that show what is going on."""
+    return f"overview.{user_pk}"
+
+
 def as_message(run: Run, events: Iterable[Event]) -> dict[str, Any]:
     return {"type": "events", "run": run.public_id, "events": [(event.seq, event.type, event.line) for event in events]}
 
@@ -91,43 +113,73 @@ def is_full(page: Sequence[Line]) -> bool:
     return len(page) >= PAGE or sum(len(line.text) for line in page) >= PAGE_CHARACTERS
 
 
-class Subscription:
-    """A place in a conversation's group, for as long as the block lasts."""
+async def _read(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """In the database, waiting for one that is away: whoever follows a run need not begin again for that."""
+    while True:
+        try:
+            return await in_reader(function, *args, **kwargs)
+        except Unavailable as error:
+            logger.info("A follower waits for the database (%s).", error)
+            await asyncio.sleep(AWAY_SECONDS)
 
-    def __init__(self, conversation_id: str) -> None:
+
+class Subscription:
+    """A place in groups, for as long as the block lasts."""
+
+    def __init__(self, *groups: str) -> None:
         layer = get_channel_layer()
         assert layer is not None
         self.layer = layer
-        self.group = group_of(conversation_id)
+        self.groups = groups
         self.channel = ""
+        self.has_missed = False
+        """Whether a ring may have been lost before the last `next_ring` returned."""
+        self._has_joined: bool = layer.joins_at_once
 
     async def __aenter__(self) -> "Subscription":
         self.channel = await self.layer.new_channel()
-        await self.layer.group_add(self.group, self.channel)
+        await self._join()
+        metrics.WATCHERS.inc()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        await asyncio.shield(asyncio.ensure_future(self.layer.group_discard(self.group, self.channel)))
+        metrics.WATCHERS.dec()
+        await asyncio.shield(asyncio.ensure_future(self._leave()))
 
-    async def next_ring(self, seconds: float) -> dict[str, Any] | None:
-        """The next message of the group, or None after a silence."""
+    async def _join(self) -> None:
+        for group in self.groups:
+            await self.layer.group_add(group, self.channel)
+
+    async def _leave(self) -> None:
+        for group in self.groups:
+            await self.layer.group_discard(group, self.channel)
+
+    async def next_ring(self) -> dict[str, Any] | None:
+        """The next message of the groups; None when it is time to look for oneself: after a silence, a short one where
+        nobody can ring, or when rings were missed."""
+        is_sure = self._has_joined and not self.layer.is_away
+        silence = SILENCE_SECONDS if self._has_joined else JOIN_SECONDS
+        seconds = AWAY_SECONDS if self.layer.is_away else silence
+        self._has_joined = True
         try:
             async with asyncio.timeout(seconds):
                 message: dict[str, Any] = await self.layer.receive(self.channel)
-                return message
         except TimeoutError:
+            self.has_missed = not is_sure
             # A layer forgets members: after a day, or when one has not taken a message for a minute.
-            await self.layer.group_add(self.group, self.channel)
+            await self._join()
             return None
+        self.has_missed = message["type"] == "missed"
+        return None if self.has_missed else message
 
 
 async def follow_run(run: Run, after: int = 0) -> AsyncGenerator[list[Line], None]:
     """Batches of events after `after`, each event once and in order, until the terminal one; an empty batch now and
     then while nothing happens, so that a caller can show that the connection is alive."""
-    async with Subscription(run.conversation.public_id) as subscription:
+    async with Subscription(group_of(run.conversation.public_id)) as subscription:
         last = after
         while True:
-            page = await in_reader(read_log, run.pk, last)
+            page = await _read(read_log, run.pk, last)
             if page:
                 last = page[-1].seq
                 yield page
@@ -135,7 +187,7 @@ async def follow_run(run: Run, after: int = 0) -> AsyncGenerator[list[Line], Non
                     return
                 if is_full(page):
                     continue
-            elif await in_reader(_ended_before, run.pk, last):
+            elif await _read(_ended_before, run.pk, last):
                 return  # the client has seen the end already
             else:
                 yield []
@@ -152,9 +204,12 @@ def _ended_before(run_pk: int, after: int) -> bool:
 
 
 async def _rung(subscription: Subscription, run_id: str, last: int) -> AsyncIterator[list[Line]]:
-    """Batches that continue after `last`, taken from the doorbell; ends when the log must be read."""
-    while True:
-        message = await subscription.next_ring(SILENCE_SECONDS)
+    """Batches that continue after `last`, taken from the doorbell; ends when the log must be read. Other runs of the
+    conversation ring here, too: they do not end the silence of this one."""
+    clock = asyncio.get_running_loop().time
+    silent_until = clock() + SILENCE_SECONDS
+    while clock() < silent_until:
+        message = await subscription.next_ring()
         if message is None:
             return
         if message["run"] != run_id:
@@ -166,18 +221,19 @@ async def _rung(subscription: Subscription, run_id: str, last: int) -> AsyncIter
             return
         last = batch[-1].seq
         yield batch
+        silent_until = clock() + SILENCE_SECONDS
 
 
 async def follow_conversation(conversation: Conversation, after: Mapping[str, int]) -> AsyncGenerator[list[Line], None]:
     """The events of all runs of a conversation that are active, newer than the newest one named in `after`, or named
     there (then after the number given), each once and in the order of its run. Never ends by itself."""
-    async with Subscription(conversation.public_id) as subscription:
+    async with Subscription(group_of(conversation.public_id)) as subscription:
         follower = _ConversationFollower(conversation, after)
         while True:
             async for page in follower.read_logs():
                 yield page
             yield []
-            while (message := await subscription.next_ring(SILENCE_SECONDS)) is not None:
+            while (message := await subscription.next_ring()) is not None:
                 batch = follower.take(message["run"], [Line(*event) for event in message["events"]])
                 if batch is None:
                     break
@@ -208,14 +264,14 @@ class _ConversationFollower:
             self.newest = pk
 
     async def read_logs(self) -> AsyncIterator[list[Line]]:
-        await in_reader(self._discover)
+        await _read(self._discover)
         for public_id, pk in list(self.open.items()):
-            while page := await in_reader(read_log, pk, self.last.get(public_id, 0)):
+            while page := await _read(read_log, pk, self.last.get(public_id, 0)):
                 self._sent(public_id, page)
                 yield page
                 if not is_full(page):
                     break
-            if public_id in self.open and await in_reader(_ended_before, pk, self.last.get(public_id, 0)):
+            if public_id in self.open and await _read(_ended_before, pk, self.last.get(public_id, 0)):
                 self._close(public_id)
 
     def take(self, public_id: str, lines: list[Line]) -> list[Line] | None:
@@ -241,6 +297,26 @@ class _ConversationFollower:
         self.ended.add(public_id)
 
 
-def publish(run: Run, events: Iterable[Event]) -> None:
+def rings_for(run: Run, written: Sequence[Event]) -> list[tuple[str, dict[str, Any]]]:
+    """Who has to be told of what was written, and what: the conversation's watchers everything, and its owner's
+    overview that there is something to look at."""
+    rings = [(group_of(run.conversation.public_id), as_message(run, written))]
+    types = {event.type for event in written}
+    changed = {"type": "overview", "conversation": run.conversation.public_id}
+    if types & OVERVIEW_TYPES:
+        rings.append((overview_of(run.owner_id), changed))
+    if types & APPROVAL_TYPES:
+        rings.append((STAFF_OVERVIEW, changed))  # who may decide as well
+    return rings
+
+
+def publish_conversation(conversation: Conversation) -> None:
+    """Ring for a conversation that was renamed, deleted or restored: no run's log says so."""
+    changed = {"type": "overview", "conversation": conversation.public_id}
+    bell.ring(overview_of(conversation.owner_id), changed)
+
+
+def publish(run: Run, written: Sequence[Event]) -> None:
     """Ring for what has been committed. From any thread."""
-    bell.ring(group_of(run.conversation.public_id), as_message(run, events))
+    for group, message in rings_for(run, written):
+        bell.ring(group, message)

@@ -6,10 +6,12 @@ wins, whatever the work came to meanwhile; one that comes later finds the run en
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import cast
 
 from django.conf import settings
 
@@ -17,15 +19,16 @@ from gateway.agent import Agent
 from gateway.loop import Limits, Resumption, Turn
 from gateway.messages import ToolCall
 from gateway.messages import Usage as Tokens
-from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, Outcome, Stopped
-from gateway.step import Step
+from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, NeedsApproval, Outcome, Stopped
+from gateway.step import Approved, State, Step
 from gateway.tools.registry import ToolContext
-from runs import actions, events
+from runs import actions, events, metrics
 from runs.actions import Claim, Ending, Usage
 from runs.database import in_reader
 from runs.journal import Journal, LeaseLost, as_said
-from runs.models import Event, Message, Run, Status, StopReason
+from runs.models import Approval, ApprovalStatus, Conversation, Event, Message, Run, Status, StopReason
 from runs.notes import StoredNotes
+from runs.outbox import StoredOutbox
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +46,14 @@ class Execution:
     def __init__(self, claim: Claim, journal: Journal) -> None:
         self.claim = claim
         self.run = claim.run
-        self.journal = journal.open(claim, on_lost=self._lose)
+        self.journal = journal.open(claim, on_lost=self._lose, measure=self._usage)
         self.agent: Agent | None = None
         self.turn: Turn | None = None
         self.work: asyncio.Task[Outcome] | None = None
         self.cause: Cause | None = None
         self.reason = ""
+        self.ended: Run | None = None
+        """As it was written, where it ended here."""
         self._interrupted = asyncio.Event()
 
     # -- interruptions, from the worker ----------------------------------------------------------------------------
@@ -94,6 +99,7 @@ class Execution:
             return False
         run = self.run
         agent.reasoning_effort = run.reasoning_effort or None
+        agent.approvals = run.agent.approvals
         self.turn = Turn(
             agent,
             self.journal,
@@ -108,7 +114,11 @@ class Execution:
             self.turn.interrupt(self.reason, self.cause)
         self.work = asyncio.create_task(agent.run(self.turn), name=f"work {run}")
         outcome = await self._wait_for_work(self.turn, self.work)
-        return await self._leave(outcome) and not isinstance(outcome, HandedBack | Lost)
+        is_written = await self._leave(outcome)
+        if isinstance(outcome, NeedsApproval):
+            # What is decided meanwhile is decided without this agent: it reads the conversation again when it goes on.
+            agent.load_history([], 0)
+        return is_written and not isinstance(outcome, HandedBack | Lost)
 
     async def fail(self, error: Exception) -> None:
         """The run could not even get an agent."""
@@ -140,25 +150,56 @@ class Execution:
             await self.journal.leave(lambda run, seq, now: self._decide(run, outcome, seq, now))
         except LeaseLost:
             logger.warning("Run %s was taken over by another worker; nothing more is written here.", self.run)
+            self.ended = None
             return False
         except Exception:
             # Its lease runs out and the run is taken up again, from what is stored.
             logger.exception("The end of run %s could not be written.", self.run)
+            self.ended = None
             return False
+        if self.ended is not None:
+            metrics.observe_end(self.ended)
         return True
 
-    def _decide(self, run: Run, outcome: Outcome, seq: int, now: datetime) -> Event | None:
+    def _decide(self, run: Run, outcome: Outcome, seq: int, now: datetime) -> list[Event]:
         """How the run leaves this worker. In the transaction, with the row locked."""
         usage = self._usage()
         if isinstance(outcome, HandedBack):
             actions.hand_back(run, usage)
-            return None
+            return []
+        if isinstance(outcome, NeedsApproval):
+            written = actions.ask_for_approvals(run, self._approvals(run, outcome), usage, seq, now)
+            if run.stop_requested_at is not None:
+                ending = Ending(Status.CANCELLED, StopReason.CANCELLED)
+                written += actions.close_run(run, ending, now, seq + len(written))
+            return written
         if run.stop_requested_at is not None:
             outcome = Stopped()
-        output = self.turn.output if self.turn is not None else ""
-        return actions.end_run(run, self._ending(run, outcome, output, now), usage, seq, now)
+        self.ended = run
+        if self.turn is None:
+            # Nothing was begun here. What an earlier attempt left open is closed from what is stored.
+            return actions.close_run(run, self._ending(run, outcome), now, seq)
+        return [actions.end_run(run, self._ending(run, outcome), usage, seq, now)]
 
-    def _ending(self, run: Run, outcome: Outcome, output: str, now: datetime) -> Ending:
+    def _approvals(self, run: Run, needed: NeedsApproval) -> list[Approval]:
+        assert self.turn is not None
+        assert self.turn.step is not None
+        return [
+            Approval(
+                run=run,
+                tool_call_id=ask.call.id,
+                position=self.turn.step.position_of(ask.call),
+                name=ask.call.name,
+                description=ask.description,
+                arguments=ask.arguments,
+                schema=ask.parameters,
+                why=needed.why,
+            )
+            for ask in needed.asks
+        ]
+
+    def _ending(self, run: Run, outcome: Outcome) -> Ending:
+        output = self.turn.output if self.turn is not None else ""
         match outcome:
             case Finished():
                 return Ending(Status.COMPLETED, StopReason.END_TURN, output)
@@ -168,14 +209,14 @@ class Execution:
                 error = {"error_type": error_type, "message": message, "detail": detail}
                 return Ending(Status.FAILED, StopReason.ERROR, output, error)
             case _:
-                return Ending(Status.CANCELLED, StopReason.CANCELLED, output, receipt=self._receipt(run, now))
+                return Ending(Status.CANCELLED, StopReason.CANCELLED, output, receipt=self._receipt(run))
 
-    def _receipt(self, run: Run, now: datetime) -> dict[str, object]:
-        assert run.stop_requested_at is not None
-        requested = run.stop_requested_at.timestamp()
+    def _receipt(self, run: Run) -> dict[str, object] | None:
         turn = self.turn
         if turn is None:
-            return actions.make_receipt(run, ended_ms=_milliseconds(now.timestamp() - requested))
+            return None
+        assert run.stop_requested_at is not None
+        requested = run.stop_requested_at.timestamp()
         closed = turn.model_closed_at
         said = "\n".join(turn.said)
         calls = {state: [call.name for call, its in turn.call_states if its == state] for state in actions.CALL_STATES}
@@ -213,31 +254,39 @@ class Execution:
         claim = self.claim
         if self.run.attempt > 1:
             return await in_reader(self._load_after_interruption, agent)
-        if agent.last_position == claim.position_before:
+        conversation = self.run.conversation
+        known = (agent.last_position, agent.context_from)
+        if known == (claim.position_before, conversation.context_from):
             agent.extend_history([as_said(row) for row in claim.new_messages])
         else:
-            rows = await in_reader(_stored_messages, self.run.conversation_id)
-            agent.load_history([as_said(row) for row in rows], rows[-1].position)
+            rows = await in_reader(_context_of, conversation)
+            agent.load_history([as_said(row) for row in rows], rows[-1].position, conversation.context_from)
         return Resumption()
 
     def _load_after_interruption(self, agent: Agent) -> Resumption:
         """After an earlier attempt the history may end in a step that is not finished."""
         run = self.run
-        rows = _stored_messages(run.conversation_id)
+        rows = _context_of(run.conversation)
+        first_own = actions.first_own_position(run)
         step = None
         for index in reversed(range(len(rows))):
             row = rows[index]
-            if row.role == "assistant" and row.run_id == run.pk and row.tool_calls:
+            if row.role == "assistant" and row.position >= first_own and row.tool_calls:
                 answers = {later.tool_call_id: as_said(later) for later in rows[index + 1 :] if later.role == "tool"}
                 calls = as_said(row).tool_calls
                 if len(answers) < len(calls):
                     step = Step(calls, row.position, set(self.claim.started_calls), answers)
+                    step.approved = _approved_calls(run)
                     rows = rows[: index + 1]
                 break
-        agent.load_history([as_said(row) for row in rows], rows[-1].position if rows else 0)
-        steps = sum(row.role == "assistant" and row.run_id == run.pk and not row.is_partial for row in rows)
+        position = rows[-1].position if rows else 0
+        agent.load_history([as_said(row) for row in rows], position, run.conversation.context_from)
+        mine = [row for row in rows if row.role == "assistant" and row.position >= first_own]
+        states = actions.completed_calls(run)
+        steps = sum(not row.is_partial for row in mine)
         last = rows[-1]
-        is_answered = last.role == "assistant" and last.run_id == run.pk and not last.tool_calls and not last.is_partial
+        is_own = last.role == "assistant" and last.position >= first_own
+        is_answered = is_own and not last.tool_calls and not last.is_partial
         return Resumption(
             open_step=step,
             answer=as_said(last).text if is_answered else None,
@@ -246,6 +295,13 @@ class Execution:
             steps=steps,
             usage=Tokens(run.prompt_tokens, run.completion_tokens, run.cost, run.is_usage_estimated),
             active_seconds=run.active_seconds,
+            said=tuple(as_said(row).text for row in mine if row.content),
+            call_states=tuple(
+                (call, cast(State, states[call.id][1]))
+                for row in mine
+                for call in as_said(row).tool_calls
+                if call.id in states
+            ),
         )
 
     def _make_context(self, call: ToolCall, report: Callable[[str, float | None], None]) -> ToolContext:
@@ -254,11 +310,23 @@ class Execution:
             call_id=call.id,
             notes=StoredNotes(self.run.conversation_id),
             report=report,
+            outbox=StoredOutbox(self.run.conversation_id, call.id),
+            task=self.agent.task if self.agent is not None else None,
         )
 
 
-def _stored_messages(conversation_pk: int) -> list[Message]:
-    return list(Message.objects.filter(conversation_id=conversation_pk).order_by("position"))
+def _context_of(conversation: Conversation) -> list[Message]:
+    """What the model sees of a conversation: its messages in order, since the last reset."""
+    rows = Message.objects.filter(conversation=conversation, position__gt=conversation.context_from)
+    return list(rows.order_by("position"))
+
+
+def _approved_calls(run: Run) -> dict[str, Approved]:
+    approvals = Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED)
+    return {
+        approval.tool_call_id: Approved(json.dumps(approval.decided_arguments, ensure_ascii=False), approval.note)
+        for approval in approvals
+    }
 
 
 def _outcome_of_interruption(cause: Cause | None) -> Outcome:

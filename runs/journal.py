@@ -11,22 +11,24 @@ worker that was frozen past its lease finds out here, and writes nothing.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, InterfaceError, OperationalError
+from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.errors import ProviderError
 from gateway.messages import Message as Said
 from gateway.messages import ToolCall, ToolResult
-from runs import bell, events
-from runs.actions import STOP_FIELDS, Claim
-from runs.database import in_writer, writing
+from runs import bell, events, metrics
+from runs.actions import STOP_FIELDS, Claim, Usage, keep_usage, show_usage
+from runs.database import Unavailable, in_writer, writing
 from runs.models import Event, Message, Run, Status
+from runs.tracing import start_trace
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +37,8 @@ LONGEST_PAUSE = 0.040
 LONGEST_RETRY_PAUSE = 1.0
 
 # Decides, in the transaction and with the row locked, how a run leaves its worker; gets the next number, returns the
-# event that reports it, if any.
-Leave = Callable[[Run, int, datetime], Event | None]
+# events that report it, if any.
+Leave = Callable[[Run, int, datetime], list[Event]]
 
 
 class LeaseLost(Exception):
@@ -60,6 +62,7 @@ class _Page:
     messages: list[Message]
     leave: Leave | None
     waiters: list[asyncio.Future[None]]
+    usage: Usage | None
     written: list[Event] = field(default_factory=list)
     error: BaseException | None = None
 
@@ -67,11 +70,15 @@ class _Page:
 class RunJournal:
     """The record of one run in this worker's hands. Implements `gateway.journal.Journal`."""
 
-    def __init__(self, journal: "Journal", claim: Claim, on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, journal: "Journal", claim: Claim, on_lost: Callable[[], None], measure: Callable[[], Usage]
+    ) -> None:
         self.run = claim.run
         self.on_lost = on_lost
+        self.measure = measure
         self.next_seq = claim.next_seq
         self.is_closed = False
+        self.trace = start_trace(claim.run)
         self._journal = journal
         self._has_text = False
         self._reset()
@@ -83,7 +90,10 @@ class RunJournal:
         self._waiters: list[asyncio.Future[None]] = []
 
     def take_page(self) -> _Page:
-        page = _Page(self, self._entries, self._messages, self._leave, self._waiters)
+        # With each message goes what the run has used until then: after a crash its limits count on from there. Who
+        # leaves writes it anyway.
+        usage = self.measure() if self._messages and self._leave is None else None
+        page = _Page(self, self._entries, self._messages, self._leave, self._waiters, usage)
         self._reset()
         return page
 
@@ -98,16 +108,21 @@ class RunJournal:
     def add_message(self, position: int, message: Said, *, is_shown: bool = True) -> None:
         row = as_row(self.run, position, message)
         self._messages.append(row)
+        if self.trace is not None and message.role == "assistant":
+            self.trace.message_completed()
         if is_shown:
             payload: dict[str, Any] = {"message_id": row.public_id, "position": position, "text": message.text}
             if message.tool_calls:
                 payload["tool_calls"] = row.tool_calls
             if message.partial:
                 payload["partial"] = True
+            payload["usage"] = show_usage(self.measure())
             self.note(events.MESSAGE_COMPLETED, payload)
         self._has_text = False
 
     def tool_started(self, call: ToolCall) -> None:
+        if self.trace is not None:
+            self.trace.tool_started(call)
         self.note(events.TOOL_STARTED, {"tool_call_id": call.id, "name": call.name, "arguments": call.arguments})
 
     def tool_progressed(self, call: ToolCall, text: str, fraction: float | None) -> None:
@@ -123,6 +138,8 @@ class RunJournal:
             "state": state,
             "seconds": round(seconds, 3) if seconds is not None else None,
         }
+        if self.trace is not None:
+            self.trace.tool_completed(call, state, result.is_error)
         self.note(events.TOOL_COMPLETED, payload)
 
     def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None:
@@ -132,6 +149,9 @@ class RunJournal:
             "error": {"error_type": error.error_type, "message": error.message},
         }
         self.note(events.RETRY_SCHEDULED, payload)
+
+    def model_changed(self, first: str, second: str, error: ProviderError) -> None:
+        self.note(events.MODEL_CHANGED, {"from": first, "to": second, "reason": error.message})
 
     @property
     def rest_seconds(self) -> float:
@@ -157,6 +177,8 @@ class RunJournal:
     def _add_piece(self, type: str, text: str) -> None:
         if self.is_closed:
             return
+        if self.trace is not None:
+            self.trace.text_came()
         if self._entries and self._entries[-1].type == type:
             self._entries[-1].texts.append(text)
         else:
@@ -187,8 +209,9 @@ class Journal:
         self._last_size = 0
         self._last_flush_at = 0.0
 
-    def open(self, claim: Claim, on_lost: Callable[[], None]) -> RunJournal:
-        return RunJournal(self, claim, on_lost)
+    def open(self, claim: Claim, on_lost: Callable[[], None], measure: Callable[[], Usage]) -> RunJournal:
+        """The journal of one run. `measure` tells what the run has used so far."""
+        return RunJournal(self, claim, on_lost, measure)
 
     def mark(self, journal: RunJournal, *, is_urgent: bool) -> None:
         self._dirty[journal] = None
@@ -208,7 +231,10 @@ class Journal:
         pages = [journal.take_page() for journal in self._dirty]
         self._dirty.clear()
         if pages:
+            begun_at = time.perf_counter()
             await self._write(pages)
+            metrics.COMMIT_SECONDS.observe(time.perf_counter() - begun_at)
+            metrics.COMMIT_EVENTS.observe(sum(len(page.written) for page in pages))
             self._last_size = len(pages)
             self._last_flush_at = asyncio.get_running_loop().time()
 
@@ -253,7 +279,7 @@ class Journal:
         while True:
             try:
                 return await in_writer(store, self.worker, pages)
-            except (OperationalError, InterfaceError) as error:
+            except Unavailable as error:
                 logger.warning("The database is not available (%s); trying again.", error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_RETRY_PAUSE)
@@ -269,7 +295,8 @@ class Journal:
             if page.written:
                 journal.next_seq = page.written[-1].seq + 1
                 run = journal.run
-                await bell.send(events.group_of(run.conversation.public_id), events.as_message(run, page.written))
+                for group, message in events.rings_for(run, page.written):
+                    await bell.send(group, message)
             if page.leave is not None:
                 journal.is_closed = True
         for waiter in page.waiters:
@@ -295,6 +322,8 @@ def store(worker: str, pages: list[_Page]) -> None:
                 page.error = LeaseLost()
                 continue
             messages += page.messages
+            if page.usage is not None:
+                keep_usage(copy(run), page.usage)
             seq = page.journal.next_seq
             for entry in page.entries:
                 payload = {"text": "".join(entry.texts)} if entry.texts else entry.payload
@@ -307,9 +336,8 @@ def store(worker: str, pages: list[_Page]) -> None:
             if page.leave is not None and page.error is None:
                 # A copy: should the commit fail, the run has not changed and all of this is tried again.
                 last = page.leave(copy(page.journal.run), page.journal.next_seq + len(page.written), now)
-                if last is not None:
-                    page.written.append(last)
-                    written.append(last)
+                page.written += last
+                written += last
         Event.objects.bulk_create(written)
 
 

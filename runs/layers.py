@@ -12,6 +12,8 @@ SWEEP_SECONDS = 1.0
 
 
 class EmbeddedLayer(InMemoryChannelLayer):
+    is_away = False
+    joins_at_once = True
     _swept_at = 0.0
 
     def _clean_expired(self) -> None:

@@ -1,4 +1,5 @@
 """Daphne, made patient: it waits for slow readers, survives an answer that breaks half-way, and leaves in good order.
+It also refuses bodies that are too large, see `body_limit`.
 
 Daphne hands every message to Twisted at once and `send()` never waits. Twisted buffers without limit, so that a client
 which follows a long run and does not read would make the server hold all of it in memory. Here each streaming
@@ -17,11 +18,14 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from daphne.http_protocol import HTTPFactory
 from daphne.server import Server
 from twisted.internet import defer, interfaces
 from twisted.internet import reactor as installed_reactor
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+from runs.body_limit import BodyLimit, BoundedFactory
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +58,19 @@ class Gate:
 
 
 class PatientServer(Server):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, body_limit: BodyLimit, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.body_limit = body_limit
         self.listen_failure: str | None = None
+
+    @property
+    def http_factory(self) -> BoundedFactory:
+        return self._http_factory
+
+    @http_factory.setter
+    def http_factory(self, factory: HTTPFactory) -> None:
+        """Daphne makes one when it begins to run, and cannot be told which: ours takes its place."""
+        self._http_factory = BoundedFactory(self)
 
     def listen_error(self, failure: Failure) -> None:
         self.listen_failure = failure.getErrorMessage()

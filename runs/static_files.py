@@ -12,6 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+
+class HashedStorage(CompressedManifestStaticFilesStorage):
+    """Names with hashes also for what a module imports, so that an update never mixes old modules with new ones."""
+
+    support_js_module_import_aggregation = True
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):

@@ -1,5 +1,10 @@
 """What `serve` prints for the person at the terminal."""
 
+import os
+import shlex
+
+from django.conf import settings
+
 from runs.setup import FirstAccount
 
 
@@ -26,13 +31,18 @@ Try it in another terminal: start a run, follow its events, and stop it.
 
 
 def describe_site(url: str, has_worker: bool) -> str:
+    # A command that is pasted into another terminal has to find the same site.
+    data = os.environ.get("AGENTSITE_DATA")
+    manage = f"{f'AGENTSITE_DATA={shlex.quote(data)} ' if data else ''}.venv/bin/python manage.py"
     lines = [
         f"Agentsite is ready at {url}/ (Ctrl-C ends it)",
         f"  Sign in           {url}/accounts/login/",
         f"  API               {url}/v1/docs",
-        "  A new API key     .venv/bin/python manage.py create_api_key NAME --user admin",
-        "  A new password    .venv/bin/python manage.py changepassword admin",
+        f"  A new API key     {manage} create_api_key NAME --user admin",
+        f"  A new password    {manage} changepassword admin",
     ]
     if not has_worker:
         lines.append("No worker runs in this process: runs wait until one takes them.")
+        if not settings.IS_SCALE_OUT:
+            lines.append("Workers of their own need REDIS_URL, beside a DATABASE_URL of PostgreSQL.")
     return "\n".join(lines)

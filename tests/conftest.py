@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from channels.layers import channel_layers
 from django.core.cache import cache
+from django.utils import translation
 
 from runs import access, bell, database
 from tests.postgres import new_database
@@ -33,12 +34,14 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_process() -> Iterator[None]:
-    """What a process remembers of its past: the doorbell's loop, the channel layer's groups, the throttles' counts."""
+    """What a process remembers of its past: the doorbell's loop, the channel layer's groups, the throttles' counts, the
+    language of the last page."""
     yield
     bell._home = None
     channel_layers.backends.clear()
     cache.clear()
     access.forget_keys()
+    translation.deactivate()
 
 
 @pytest.fixture

@@ -36,6 +36,57 @@ OPTIONS = {
 }
 
 
+class Postgres:
+    """A server of its own, that can be restarted."""
+
+    def __init__(self) -> None:
+        # Not under TMPDIR: the path of a socket may have no more than about a hundred characters.
+        self.room = Path(tempfile.mkdtemp(prefix="agentsite-pg-", dir="/tmp"))
+        self.url = f"postgresql://postgres@{quote(str(self.room), safe='')}/postgres"
+        self.socket = self.room / ".s.PGSQL.5432"
+        self._run_as = unprivileged_user(self.room)
+        self._binaries = find_binaries(self.room)
+        initdb = ["initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        self._call(*initdb, "-D", self.room / "data")
+
+    def _call(self, name: str, *arguments: str | Path) -> None:
+        command = [self._binaries / name, *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.room, **self._run_as)
+
+    def start(self) -> None:
+        options = [part for name, value in OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        with (self.room / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self.room / "data", "-k", self.room, *options],
+                stdout=log,
+                stderr=log,
+                cwd=self.room,
+                **self._run_as,
+            )
+        wait_for(self.process, self.url, self.room / "log")
+
+    def stop(self) -> None:
+        """At once, and with everybody's connections."""
+        end(self.process)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.room, ignore_errors=True)
+
+
+@contextmanager
+def own_postgres() -> Iterator[Postgres]:
+    """A server that lasts as long as the block, for those who want to stop and start it."""
+    server = Postgres()
+    try:
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        server.remove()
+
+
 @contextmanager
 def running_postgres() -> Iterator[str]:
     """The address of a server that lasts as long as the block."""
@@ -43,44 +94,8 @@ def running_postgres() -> Iterator[str]:
     if given:
         yield given
         return
-    # Not under TMPDIR: the path of a socket may have no more than about a hundred characters.
-    room = Path(tempfile.mkdtemp(prefix="agentsite-pg-", dir="/tmp"))
-    try:
-        run_as = unprivileged_user(room)
-        binaries = find_binaries(room)
-        data = room / "data"
-        subprocess.run(
-            [
-                binaries / "initdb",
-                "-D",
-                data,
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--no-locale",
-                "--no-sync",
-            ],
-            check=True,
-            capture_output=True,
-            cwd=room,
-            **run_as,
-        )
-        options = [part for name, value in OPTIONS.items() for part in ("-c", f"{name}={value}")]
-        with (room / "log").open("wb") as log:
-            server = subprocess.Popen(
-                [binaries / "postgres", "-D", data, "-k", room, *options], stdout=log, stderr=log, cwd=room, **run_as
-            )
-        try:
-            url = f"postgresql://postgres@{quote(str(room), safe='')}/postgres"
-            wait_for(server, url, room / "log")
-            yield url
-        finally:
-            end(server)
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+    with own_postgres() as server:
+        yield server.url
 
 
 def unprivileged_user(room: Path) -> dict[str, Any]:

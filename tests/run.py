@@ -1,4 +1,5 @@
-"""The whole suite, as `make test` runs it: everything on SQLite, then what touches the database on PostgreSQL.
+"""The whole suite, as `make test` runs it: everything on SQLite, then on PostgreSQL what touches the database, and with
+Redis what needs many processes.
 
 python -m tests.run [pytest's own arguments]
 """
@@ -10,6 +11,7 @@ import sys
 import time
 
 from tests.postgres import running_postgres
+from tests.valkey import running_valkey
 
 DATABASE_TESTS = ["tests/runs", "tests/api", "tests/faults"]
 
@@ -28,9 +30,10 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the database server is ended, too
     plain = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     results = [run_pytest("The suite on SQLite", arguments, plain)]
-    with running_postgres() as url:
-        title = "The database tests on PostgreSQL"
-        results.append(run_pytest(title, [*DATABASE_TESTS, *arguments], {**plain, "DATABASE_URL": url}))
+    with running_postgres() as database, running_valkey() as redis:
+        title = "The database tests on PostgreSQL, and those of many processes"
+        servers = {"DATABASE_URL": database, "TEST_REDIS_URL": redis}
+        results.append(run_pytest(title, [*DATABASE_TESTS, *arguments], {**plain, **servers}))
     print("\nThe suite passed." if all(results) else "\nThe suite FAILED.", flush=True)
     return 0 if all(results) else 1
 

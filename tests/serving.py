@@ -1,4 +1,5 @@
-"""The real server in a process of its own, for tests: `manage.py serve` on a free port with data of its own."""
+"""The real server in a process of its own, for tests: `manage.py serve` on a free port with data of its own, and
+`manage.py worker`."""
 
 import os
 import re
@@ -49,12 +50,16 @@ class Served:
 
     @property
     def log(self) -> str:
-        return self.log_path.read_text()
+        return self.log_path.read_text() if self.log_path.exists() else ""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return "serve", "--port", str(self.port)
 
     @property
     def full_environment(self) -> dict[str, str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("AGENTSITE_")}
-        for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST", "PORT"):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTSITE_", "OTEL_"))}
+        for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE", "HOST", "PORT", "REDIS_URL"):
             clean.pop(name, None)
         # Unbuffered, so that the log is complete at any moment; warnings on, so that the log shows them.
         settled = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "default", "PYTHONPATH": str(PROJECT)}
@@ -68,7 +73,7 @@ class Served:
         """Start the process and do not wait for anything."""
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *self.program, "serve", "--port", str(self.port), *self.arguments],
+                [sys.executable, *self.program, *self.command, *self.arguments],
                 cwd=PROJECT,
                 env=self.full_environment,
                 stdout=log,
@@ -84,7 +89,7 @@ class Served:
             assert time.monotonic() < until, f"the server does not answer:\n{self.log}"
             time.sleep(0.02)
         self.is_up = True
-        if not self.password:
+        if not self.key:
             self.password = self._printed(r"Password +(\S+)")
             self.key = self._printed(r"API key +(ask_\S+)")
 
@@ -134,3 +139,25 @@ class Served:
             for line in self.log.splitlines()
             if TROUBLE.search(line) and not any(re.search(pattern, line) for pattern in expected)
         ]
+
+
+@dataclass
+class Working(Served):
+    """`manage.py worker`: it is up when it says so."""
+
+    read: int = 0
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return ("worker",)
+
+    def answers(self, path: str = "") -> bool:
+        return " takes runs" in self.log[self.read :]
+
+    def start(self) -> None:
+        self.read = len(self.log)
+        super().start()
+
+    @property
+    def name(self) -> str:
+        return re.findall(r"Worker (\S+) takes runs", self.log)[-1]

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 
-for name in [name for name in os.environ if name.startswith("AGENTSITE_")]:
+for name in [name for name in os.environ if name.startswith(("AGENTSITE_", "OTEL_")) or name == "REDIS_URL"]:
     del os.environ[name]
 os.environ["AGENTSITE_DATA"] = tempfile.mkdtemp(prefix="agentsite-tests-")
 atexit.register(shutil.rmtree, os.environ["AGENTSITE_DATA"], ignore_errors=True)

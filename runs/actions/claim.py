@@ -1,30 +1,22 @@
 """A worker takes runs, keeps them, and hands them back. Everything it needs to go on is in a `Claim`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.expressions import NegatedExpression
-from django.db.models.functions import Coalesce
+from django.db.models.expressions import Combinable, NegatedExpression
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from runs import bell, events
-from runs.actions.ending import (
-    LEASE_FIELDS,
-    USAGE_FIELDS,
-    Ending,
-    Usage,
-    change_status,
-    end_without_worker,
-    record_usage,
-    usage_so_far,
-)
+from runs import events
+from runs.actions.ending import Ending, Usage, change_status, end_without_worker, let_go, usage_so_far
 from runs.actions.placing import ended_before, last_positions, place_inputs
 from runs.actions.stored import is_reasoning_shown, last_seq, started_calls, unfinished_text
 from runs.database import writing
+from runs.dispatch import dispatch
 from runs.models import UNDER_WAY, Event, Message, Run, Status, StopReason, Worker
 
 
@@ -40,26 +32,31 @@ class Claim:
     is_reasoning_shown: bool
     started_calls: frozenset[str]
 
-    @property
-    def fence(self) -> tuple[str, int]:
-        return self.run.worker, self.run.attempt
 
-
-def claim_runs(worker: str, limit: int, rung: Sequence[int] | None = None) -> list[Claim]:
+def claim_runs(
+    worker: str, limit: int, rung: Sequence[int] | None = None, *, overdue_seconds: float = 0
+) -> list[Claim]:
     """Take runs whose turn it is: the oldest waiting one of each conversation in which nothing is under way. `rung` are
-    the ones to look at, where a ring said which; None looks at all."""
+    the ones to look at, where a ring said which; None looks at all, or at those that could have been taken for some
+    time and were not."""
     ahead = Run.objects.filter(conversation=OuterRef("conversation")).filter(
         Q(status__in=UNDER_WAY) | Q(status=Status.QUEUED, pk__lt=OuterRef("pk"))
     )
     waiting = Q(status=Status.QUEUED) if rung is None else Q(status=Status.QUEUED, pk__in=rung)
+    if overdue_seconds:
+        # Whoever should take them may be about to. A time that lies further ahead is a wrong clock's.
+        just_now = (Now() - timedelta(seconds=overdue_seconds), Now() + timedelta(seconds=overdue_seconds))
+        before_it = Run.objects.filter(conversation=OuterRef("conversation"), ended_at__range=just_now)
+        waiting &= ~Q(queued_at__range=just_now) & ~Q(Exists(before_it))
     with writing():
         return _claim(worker, _lock_runs(waiting, ~Exists(ahead), limit=limit), timezone.now())
 
 
-def claim_lost_runs(worker: str, limit: int) -> list[Claim]:
-    """Take runs whose worker was lost: its lease has run out."""
+def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> list[Claim]:
+    """Take runs whose worker was lost: its lease has run out, by the database's clock. Not those that the caller has
+    in hand: it was only slow to renew them, or the clock jumped."""
     now = timezone.now()
-    is_lost = Q(status=Status.RUNNING, lease_expires_at__lt=now)
+    is_lost = Q(status=Status.RUNNING, lease_expires_at__lt=Now()) & ~Q(pk__in=in_hand, worker=worker)
     if not Run.objects.filter(is_lost).exists():
         return []
     with writing():
@@ -83,7 +80,7 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
     unfinished = {run.pk: _what_is_left_of(run) for run in runs if run.started_at is not None}
     for run in runs:
         change_status(run, Status.RUNNING)
-        run.worker = worker
+        run.worker = run.last_worker = worker
         run.attempt += 1
         run.lease_expires_at = now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
         run.started_at = run.started_at or now
@@ -91,8 +88,9 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(
         status=Status.RUNNING,
         worker=worker,
+        last_worker=worker,
         attempt=F("attempt") + 1,
-        lease_expires_at=now + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"]),
+        lease_expires_at=_lease_end(),
         started_at=Coalesce("started_at", now),
         is_input_placed=True,
     )
@@ -102,8 +100,8 @@ def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
     claims = []
     written = []
     for run in runs:
-        # A run that never started has one event, the first.
-        seq, text, is_reasoning_shown, calls = unfinished.get(run.pk, (1, "", False, frozenset()))
+        # A run that never started has one event, the first, and one for each time its input was changed.
+        seq, text, is_reasoning_shown, calls = unfinished.get(run.pk, (1 + run.edits, "", False, frozenset()))
         started = events.write_event(
             run,
             seq + 1,
@@ -159,37 +157,41 @@ def _lock_runs(*conditions: Q | Exists | NegatedExpression, limit: int) -> list[
     runs = Run.objects.select_for_update(
         of=("self",), skip_locked=connection.features.has_select_for_update_skip_locked
     )
-    return list(runs.select_related("conversation", "agent__provider").filter(*conditions).order_by("pk")[:limit])
+    return list(
+        runs.select_related("conversation", "agent__provider", "agent__fallback_provider")
+        .filter(*conditions)
+        .order_by("pk")[:limit]
+    )
 
 
 def renew_leases(worker: str, run_pks: Sequence[int]) -> None:
     """Of the runs that the worker does work on: one whose end could not be written must be taken up again."""
-    expires = timezone.now() + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
     with writing():
         runs = Run.objects.filter(pk__in=run_pks, worker=worker, status=Status.RUNNING)
-        runs.update(lease_expires_at=expires)
+        runs.update(lease_expires_at=_lease_end())
+
+
+def _lease_end() -> Combinable:
+    """By the database's clock, as everywhere where leases are compared: those of two machines may disagree."""
+    return Now() + timedelta(seconds=settings.AGENTSITE["LEASE_SECONDS"])
 
 
 def release_orphans() -> None:
     """No worker lives, as whoever calls this knows for sure. What earlier ones left running is lost already and need
     not wait for its leases to run out."""
     with writing():
-        Run.objects.filter(status=Status.RUNNING).update(lease_expires_at=timezone.now())
+        Run.objects.filter(status=Status.RUNNING).update(lease_expires_at=Now() - timedelta(seconds=1))
         Worker.objects.all().delete()
 
 
 def hand_back(run: Run, usage: Usage) -> None:
     """A worker that shuts down returns its run to the queue. Part of the journal's transaction."""
-    change_status(run, Status.QUEUED)
-    record_usage(run, usage)
-    run.worker = ""
-    run.lease_expires_at = None
-    run.save(update_fields=[*LEASE_FIELDS, *USAGE_FIELDS])
+    let_go(run, Status.QUEUED, usage)
     if run.stop_requested_at is not None:
         # Not here, where its last events are not stored yet. If this gets lost, whoever takes the run ends it.
         transaction.on_commit(lambda: _end_stopped(run.pk), robust=True)
     else:
-        transaction.on_commit(lambda: bell.ring_for_work(run.pk))
+        dispatch(run.pk)
 
 
 def hand_back_rest(worker: str) -> None:

@@ -5,14 +5,22 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from runs import events
+from runs.actions.deciding import answer_call, settle_approval
+from runs.actions.log import Log, store_log
 from runs.actions.placing import go_on_after, last_positions
 from runs.actions.refusals import Refused
-from runs.actions.stored import calls_of_last_step, last_seq, started_calls, unfinished_text
-from runs.models import TRANSITIONS, Conversation, Event, Message, Run, Status, StopReason
+from runs.actions.stored import (
+    calls_of_last_step,
+    completed_calls,
+    first_own_position,
+    last_seq,
+    started_calls,
+    unfinished_text,
+)
+from runs.models import TRANSITIONS, ApprovalStatus, Conversation, Event, Message, Run, Status, StopReason
 
 USAGE_FIELDS = (
     "steps",
@@ -43,7 +51,7 @@ OUTCOME_UNKNOWN = "Interrupted, outcome unknown: the process that executed this 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ends, with what it used. `messages` are the last ones to be kept."""
+    """How a run ends, and what it leaves for whoever looks at it."""
 
     status: Status
     stop_reason: StopReason
@@ -78,12 +86,14 @@ def end_run(run: Run, ending: Ending, usage: Usage, seq: int, now: datetime) -> 
     run.save(update_fields=ENDING_FIELDS)
     Conversation.objects.filter(pk=run.conversation_id).update(last_stop_reason=ending.stop_reason, updated_at=now)
     go_on_after(run)
-    payload: dict[str, Any] = {"stop_reason": ending.stop_reason, "output": ending.output, "usage": usage_of(run)}
+    payload: dict[str, Any] = {"stop_reason": ending.stop_reason, "output": ending.output, "usage": show_usage(usage)}
     if ending.error is not None:
         # The detail of an unexpected error is a traceback, for staff, on the run; watchers of the log get the rest.
         payload["error"] = {key: value for key, value in ending.error.items() if key != "detail"}
     if ending.receipt is not None:
         payload["receipt"] = ending.receipt
+    if run.is_withdrawn:
+        payload["withdrawn"] = True
     types = {
         Status.COMPLETED: events.RUN_COMPLETED,
         Status.FAILED: events.RUN_FAILED,
@@ -93,13 +103,20 @@ def end_run(run: Run, ending: Ending, usage: Usage, seq: int, now: datetime) -> 
 
 
 def end_without_worker(run: Run, ending: Ending, now: datetime) -> None:
-    """End a run that nobody works on: what it left open is closed from what is stored. The caller holds its lock."""
-    closing = _Closing(run, now)
+    """End a run that nobody works on. The caller holds its lock."""
+    store_log(run, close_run(run, ending, now, last_seq(run) + 1))
+
+
+def close_run(run: Run, ending: Ending, now: datetime, seq: int) -> list[Event]:
+    """End a run of which everything is stored: what it left open is closed from that. The events are the caller's to
+    store."""
+    closing = _Closing(run, now, seq)
     closing.answer_open_calls()
-    kept = closing.keep_unfinished_text()
+    said = closing.keep_text()
     receipt = None
     if ending.status == Status.CANCELLED:
         assert run.stop_requested_at is not None
+        kept = "\n".join(said)
         receipt = make_receipt(
             run,
             ended_ms=round((timezone.now() - run.stop_requested_at).total_seconds() * 1000, 1),
@@ -107,58 +124,59 @@ def end_without_worker(run: Run, ending: Ending, now: datetime) -> None:
             kept_words=len(kept.split()),
             **{f"tools_{state}": names for state, names in closing.calls.items()},
         )
-    ending = replace(ending, output=kept, receipt=receipt)
-    closing.events.append(end_run(run, ending, usage_so_far(run), closing.next_seq, now))
-    Event.objects.bulk_create(closing.events)
-    transaction.on_commit(lambda: events.publish(run, closing.events))
+    ending = replace(ending, output=said[-1] if said else "", receipt=receipt)
+    return [*closing.log.events, end_run(run, ending, usage_so_far(run), closing.log.next_seq, now)]
 
 
 class _Closing:
     """What is missing for a well-formed conversation, and the events that report it."""
 
-    def __init__(self, run: Run, now: datetime) -> None:
+    def __init__(self, run: Run, now: datetime, seq: int) -> None:
         self.run = run
-        self.now = now
-        self.first_seq = last_seq(run) + 1
-        self.events: list[Event] = []
+        self.log = Log(run, now, seq)
         self.calls: dict[str, list[str]] = {state: [] for state in CALL_STATES}
 
-    @property
-    def next_seq(self) -> int:
-        return self.first_seq + len(self.events)
-
     def answer_open_calls(self) -> None:
-        made = calls_of_last_step(self.run)
-        answered = Message.objects.filter(run=self.run, role="tool").values_list("tool_call_id", flat=True)
+        completed = completed_calls(self.run)
+        for name, state in completed.values():
+            self.calls[state].append(name)
         started = started_calls(self.run)
-        for position, call in made:
-            name = call["function"]["name"]
-            if call["id"] in answered:
-                self.calls["finished"].append(name)
+        approvals = {approval.tool_call_id: approval for approval in self.run.approvals.all()}
+        for position, call in calls_of_last_step(self.run):
+            if call["id"] in completed:
                 continue
+            name = call["function"]["name"]
             state = "interrupted" if call["id"] in started else "not_started"
             self.calls[state].append(name)
+            approval = approvals.get(call["id"])
+            if approval is not None and approval.status == ApprovalStatus.PENDING:
+                by = self.run.stop_requested_by
+                settle_approval(self.log, approval, ApprovalStatus.STOPPED, by=by, via="stop")
+                continue
             text = OUTCOME_UNKNOWN if state == "interrupted" else NEVER_EXECUTED
-            self._add_message(position, role="tool", content=text, tool_call_id=call["id"], name=name)
-            payload = {"tool_call_id": call["id"], "name": name, "result": text, "is_error": True, "state": state}
-            self._tell(events.TOOL_COMPLETED, {**payload, "seconds": None})
+            if state == "interrupted" and approval is not None and approval.note:
+                text = f"{text}\n\n{approval.note}"
+            answer_call(self.log, position, call["id"], name, text, state)
 
-    def keep_unfinished_text(self) -> str:
+    def keep_text(self) -> list[str]:
+        """All that was said, with what was shown and never became a message."""
+        own = Message.objects.filter(run=self.run, role="assistant", position__gte=first_own_position(self.run))
+        said = [text for text in own.order_by("position").values_list("content", flat=True) if text]
         text = unfinished_text(self.run)
         if text:
             position = last_positions([self.run.conversation_id]).get(self.run.conversation_id, 0) + 1
-            message = self._add_message(position, role="assistant", content=text, is_partial=True)
+            message = Message.objects.create(
+                conversation_id=self.run.conversation_id,
+                run=self.run,
+                position=position,
+                role="assistant",
+                content=text,
+                is_partial=True,
+            )
             payload = {"message_id": message.public_id, "position": position, "text": text, "partial": True}
-            self._tell(events.MESSAGE_COMPLETED, payload)
-        return text
-
-    def _add_message(self, position: int, **fields: Any) -> Message:
-        return Message.objects.create(
-            conversation_id=self.run.conversation_id, run=self.run, position=position, **fields
-        )
-
-    def _tell(self, type: str, payload: dict[str, Any]) -> None:
-        self.events.append(events.write_event(self.run, self.next_seq, type, self.now, payload))
+            self.log.tell(events.MESSAGE_COMPLETED, payload)
+            said.append(text)
+        return said
 
 
 def change_status(run: Run, status: Status) -> None:
@@ -178,6 +196,21 @@ def record_usage(run: Run, usage: Usage) -> None:
     run.first_token_at = run.first_token_at or usage.first_token_at
 
 
+def let_go(run: Run, status: Status, usage: Usage) -> None:
+    """A worker has no more to do with a run that goes on later. Part of the journal's transaction."""
+    change_status(run, status)
+    record_usage(run, usage)
+    run.worker = ""
+    run.lease_expires_at = None
+    run.save(update_fields=[*LEASE_FIELDS, *USAGE_FIELDS])
+
+
+def keep_usage(run: Run, usage: Usage) -> None:
+    """While the run goes on. Part of the journal's transaction."""
+    record_usage(run, usage)
+    run.save(update_fields=USAGE_FIELDS)
+
+
 def usage_so_far(run: Run) -> Usage:
     return Usage(
         run.steps,
@@ -190,14 +223,14 @@ def usage_so_far(run: Run) -> Usage:
     )
 
 
-def usage_of(run: Run) -> dict[str, Any]:
+def show_usage(usage: Usage) -> dict[str, Any]:
     """A run's usage as programs see it."""
     return {
-        "prompt_tokens": run.prompt_tokens,
-        "completion_tokens": run.completion_tokens,
-        "total_tokens": run.prompt_tokens + run.completion_tokens,
-        "cost": str(run.cost) if run.cost is not None else None,
-        "estimated": run.is_usage_estimated,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "cost": str(usage.cost) if usage.cost is not None else None,
+        "estimated": usage.is_estimated,
     }
 
 

@@ -8,10 +8,9 @@ under way in the conversation.
 from collections.abc import Sequence
 from itertools import takewhile
 
-from django.db import transaction
 from django.db.models import Max, Q
 
-from runs import bell
+from runs.dispatch import dispatch
 from runs.models import ACTIVE, TERMINAL, UNDER_WAY, Message, Run, Status
 
 
@@ -32,14 +31,16 @@ def go_on_after(run: Run) -> None:
     """A run of the conversation has ended: inputs of runs that ended before their turn came take their places, and the
     next one that waits is announced."""
     open_ones = Q(status__in=ACTIVE) | Q(is_input_placed=False)
-    others = list(Run.objects.filter(open_ones, conversation_id=run.conversation_id).order_by("pk"))
-    if any(other.status in UNDER_WAY for other in others):
+    # Mostly there are none, at every end of a run: so first no more than is needed to see that.
+    others = Run.objects.filter(open_ones, conversation_id=run.conversation_id).order_by("pk")
+    statuses = dict(others.values_list("pk", "status"))
+    if any(status in UNDER_WAY for status in statuses.values()):
         return
     # Up to the first that waits: it may have been handed back in the middle of its messages.
-    if ended := list(takewhile(lambda other: other.status in TERMINAL, others)):
-        _make_messages(ended, last_positions([run.conversation_id]))
-    if waiting := [other.pk for other in others if other.status == Status.QUEUED]:
-        transaction.on_commit(lambda: bell.ring_for_work(waiting[0]))
+    if ended := list(takewhile(lambda pk: statuses[pk] in TERMINAL, statuses)):
+        _make_messages(list(others.filter(pk__in=ended)), last_positions([run.conversation_id]))
+    if waiting := [pk for pk, status in statuses.items() if status == Status.QUEUED]:
+        dispatch(waiting[0], run.last_worker)
 
 
 def _make_messages(runs: Sequence[Run], positions: dict[int, int]) -> list[Message]:
@@ -55,6 +56,9 @@ def _make_messages(runs: Sequence[Run], positions: dict[int, int]) -> list[Messa
                     position=position,
                     role=message["role"],
                     content=message["content"],
+                    tool_calls=message.get("tool_calls"),
+                    tool_call_id=message.get("tool_call_id", ""),
+                    name=message.get("name", ""),
                 )
             )
     Message.objects.bulk_create(placed)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Min, QuerySet
 
 from runs import events
 from runs.models import Event, Message, Run
@@ -34,9 +34,24 @@ def started_calls(run: Run) -> frozenset[str]:
     return frozenset(events.payload_of(line)["tool_call_id"] for line in lines)
 
 
+def first_own_position(run: Run) -> int:
+    """Where what the run itself says begins: behind its input, which may be a conversation with answers and calls that
+    were made elsewhere. Those are never this run's to count, to answer or to execute."""
+    first: int = Message.objects.filter(run=run).aggregate(first=Min("position"))["first"] or 0
+    return first + len(run.input)
+
+
+def completed_calls(run: Run) -> dict[str, tuple[str, str]]:
+    """By their ids, the calls that are answered: the name of each, and how it ended."""
+    lines = Event.objects.filter(run=run, type=events.TOOL_COMPLETED).order_by("seq").values_list("line", flat=True)
+    payloads = [events.payload_of(line) for line in lines]
+    return {payload["tool_call_id"]: (payload["name"], payload["state"]) for payload in payloads}
+
+
 def calls_of_last_step(run: Run) -> list[tuple[int, dict[str, Any]]]:
     """The calls of the run's last assistant message, each with the position that is kept for its answer."""
-    last = Message.objects.filter(run=run, role="assistant").order_by("-position").first()
+    own = Message.objects.filter(run=run, role="assistant", position__gte=first_own_position(run))
+    last = own.order_by("-position").first()
     if last is None or not last.tool_calls:
         return []
     return [(last.position + number, call) for number, call in enumerate(last.tool_calls, start=1)]

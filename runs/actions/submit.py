@@ -6,13 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from runs import access, bell, events
+from runs import access, events
 from runs.actions.refusals import Refused
 from runs.database import writing
-from runs.models import ACTIVE, Conversation, Event, Run, Status
+from runs.dispatch import dispatch, worker_for
+from runs.models import ACTIVE, Conversation, Run, Status
 
 # How many runs of one conversation may wait.
 MAX_WAITING = 100
@@ -37,7 +38,18 @@ class RunOrder:
 
 
 def submit_run(user: User, order: RunOrder) -> Run:
-    """Store a run, its first event and its place in the queue, in one transaction: nothing is accepted and lost."""
+    """Store a run, or find the one that was stored for the same idempotency key."""
+    try:
+        return _store_run(user, order)
+    except IntegrityError:
+        if not order.idempotency_key:
+            raise
+        # The same order, at the same moment, was stored first. This time it is found.
+        return _store_run(user, order)
+
+
+def _store_run(user: User, order: RunOrder) -> Run:
+    """The run, its first event and its place in the queue, in one transaction: nothing is accepted and lost."""
     with writing():
         if order.idempotency_key and (earlier := _find_earlier(user, order)):
             return earlier
@@ -49,7 +61,7 @@ def submit_run(user: User, order: RunOrder) -> Run:
             agent_version=agent.version,
             owner=user,
             input=order.messages,
-            input_text=_text_of(order.messages),
+            input_text=question_in(order.messages),
             has_token_streaming=order.has_token_streaming,
             max_steps=_lower(agent.max_steps, order.max_steps),
             max_seconds=_lower(agent.max_seconds, order.max_seconds),
@@ -66,7 +78,8 @@ def submit_run(user: User, order: RunOrder) -> Run:
             run, 1, events.RUN_QUEUED, run.queued_at, {"conversation_id": conversation.public_id, "agent": agent.slug}
         )
         queued.save(force_insert=True)
-        transaction.on_commit(lambda: _announce(run, [queued]))
+        dispatch(run.pk, worker_for(conversation) if order.conversation_id else "")
+        transaction.on_commit(lambda: events.publish(run, [queued]))
     return run
 
 
@@ -93,7 +106,7 @@ def _conversation_for(user: User, order: RunOrder) -> Conversation:
         agent = agent or access.usable_agents(user).filter(is_default=True).first()
         if agent is None:
             raise Refused(404, "agent_not_found", "There is no default agent: name one.", "agent")
-        return Conversation.objects.create(agent=agent, owner=user, title=_text_of(order.messages).strip()[:80])
+        return Conversation.objects.create(agent=agent, owner=user, title=question_in(order.messages).strip()[:80])
     conversation = (
         access.writable_conversations(user)
         .select_for_update(of=("self",))
@@ -117,10 +130,15 @@ def _conversation_for(user: User, order: RunOrder) -> Conversation:
     return conversation
 
 
-def _text_of(messages: Sequence[dict[str, Any]]) -> str:
-    """The words of a list of messages, for titles, search and display."""
-    texts = []
+def question_in(messages: Sequence[dict[str, Any]]) -> str:
+    """The words of what is asked, for titles, search and display: the user's, after the last answer. A caller may send
+    a whole conversation and its instructions along."""
+    texts: list[str] = []
     for message in messages:
+        if message["role"] == "assistant":
+            texts = []
+        if message["role"] != "user":
+            continue
         content = message["content"]
         parts = [{"text": content}] if isinstance(content, str) else content
         texts += [part["text"] for part in parts if part.get("text")]
@@ -130,8 +148,3 @@ def _text_of(messages: Sequence[dict[str, Any]]) -> str:
 def _lower(limit: Any, wish: Any) -> Any:
     """A caller lowers a limit of the agent and never raises it."""
     return min((value for value in (limit, wish) if value is not None), default=None)
-
-
-def _announce(run: Run, written: Sequence[Event]) -> None:
-    bell.ring_for_work(run.pk)
-    events.publish(run, written)

@@ -1,5 +1,29 @@
 """Django admin, one noun a file. Staff look at everything; what a run has written, nobody edits."""
 
-from runs.admin import agents, conversations, events, keys, messages, notes, providers, runs, workers
+from runs.admin import (
+    agents,
+    approvals,
+    conversations,
+    events,
+    keys,
+    messages,
+    notes,
+    outbox,
+    providers,
+    runs,
+    workers,
+)
 
-__all__ = ["agents", "conversations", "events", "keys", "messages", "notes", "providers", "runs", "workers"]
+__all__ = [
+    "agents",
+    "approvals",
+    "conversations",
+    "events",
+    "keys",
+    "messages",
+    "notes",
+    "outbox",
+    "providers",
+    "runs",
+    "workers",
+]

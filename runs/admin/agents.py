@@ -36,7 +36,7 @@ class AgentForm(forms.ModelForm):
 
     class Meta:
         model = Agent
-        exclude = ["approvals"]
+        exclude: list[str] = []
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -62,6 +62,22 @@ class AgentForm(forms.ModelForm):
         if not isinstance(sampling, dict):
             raise forms.ValidationError('Give an object, for example {"temperature": 0.2}.')
         return sampling
+
+    def clean_approvals(self) -> Any:
+        """Empty is no rule at all. The rest is checked together with the tools."""
+        return self.cleaned_data["approvals"] or {}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if "approvals" in cleaned and "tools" in cleaned:
+            try:
+                asked = Agent(pk=self.instance.pk, tools=cleaned["tools"], approvals=cleaned["approvals"])
+                actions.check_approvals(asked)
+            except actions.Refused as refused:
+                self.add_error("approvals", str(refused))
+        if cleaned.get("fallback_provider") and not cleaned.get("fallback_model"):
+            self.add_error("fallback_model", "Name the second model, or choose no provider for it.")
+        return cleaned
 
     def _get_validation_exclusions(self) -> set[str]:
         # There is one default agent, and saving this one as such takes the place of the other.
@@ -111,13 +127,24 @@ class AgentAdmin(admin.ModelAdmin):
     list_filter = ["is_active", "provider"]
     list_select_related = ["provider"]
     search_fields = ["name", "slug", "model"]
-    autocomplete_fields = ["provider"]
+    autocomplete_fields = ["provider", "fallback_provider"]
     readonly_fields = ["version", "created_at", "updated_at"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "is_active", "is_default"]}),
         ("For people", {"fields": ["description", "examples"]}),
         ("Model", {"fields": ["provider", "model", "instructions", "sampling", "reasoning_effort"]}),
-        ("Tools", {"fields": ["tools", "has_parallel_tools"]}),
+        (
+            "Second model",
+            {
+                "fields": [
+                    "fallback_model",
+                    "fallback_provider",
+                    "fallback_prompt_price",
+                    "fallback_completion_price",
+                ]
+            },
+        ),
+        ("Tools", {"fields": ["tools", "has_parallel_tools", "approvals", "approval_hours", "on_expiry"]}),
         (
             "Limits of one run",
             {"fields": ["max_steps", "max_seconds", "max_tokens", "max_cost", "prompt_price", "completion_price"]},

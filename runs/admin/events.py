@@ -38,7 +38,8 @@ class EventAdmin(ReadOnlyAdmin):
     fields = ["run_link", "seq", "type", "at", "shown_payload"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
-        return super().get_queryset(request).select_related("run")
+        log = super().get_queryset(request).select_related("run")
+        return log.filter(run__conversation__deleted_at__isnull=True)
 
     @admin.display
     def payload(self, event: Event) -> str:

@@ -45,7 +45,8 @@ class MessageAdmin(ReadOnlyAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
-        return super().get_queryset(request).select_related("conversation", "run")
+        messages = super().get_queryset(request).select_related("conversation", "run")
+        return messages.filter(conversation__deleted_at__isnull=True)
 
     @admin.display
     def text(self, message: Message) -> str:

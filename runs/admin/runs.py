@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from runs import access, actions
 from runs.admin.reading import ReadOnlyAdmin, link_to, link_to_rows, pretty, short
-from runs.models import Event, Message, Run
+from runs.models import Approval, Event, Message, Run
 
 
 @admin.register(Run)
@@ -20,7 +20,7 @@ class RunAdmin(ReadOnlyAdmin):
     fieldsets = [
         (None, {"fields": ["public_id", "shown_status", "stop_reason", "conversation_link", "agent", "agent_version"]}),
         ("Asked", {"fields": ["owner", "input_text", "has_token_streaming", "shown_metadata", "idempotency_key"]}),
-        ("Answered", {"fields": ["output", "shown_error", "messages", "events"]}),
+        ("Answered", {"fields": ["output", "shown_error", "messages", "approvals", "events"]}),
         (
             "Used",
             {"fields": ["steps", "prompt_tokens", "completion_tokens", "cost", "is_usage_estimated", "active_seconds"]},
@@ -55,7 +55,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="status", ordering="status")
     def shown_status(self, run: Run) -> str:
-        return run.shown_status
+        return run.status_word
 
     @admin.display(description="asked")
     def asked(self, run: Run) -> str:
@@ -72,6 +72,10 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.display
     def messages(self, run: Run) -> str:
         return link_to_rows(Message.objects.all(), run__exact=run.pk)
+
+    @admin.display
+    def approvals(self, run: Run) -> str:
+        return link_to_rows(Approval.objects.all(), run__exact=run.pk)
 
     @admin.display
     def events(self, run: Run) -> str:

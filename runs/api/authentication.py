@@ -59,14 +59,24 @@ def find_session_user(request: HttpRequest) -> User | None:
 
 
 def find_caller(request: HttpRequest) -> Caller:
-    """For what is no REST view: the caller of a request that changes nothing."""
+    """For what is no REST view."""
     key = find_key(request)
     if key is not None:
         return Caller(key.user, key)
     user = find_session_user(request)
     if user is None:
         raise NotAuthenticated("Send an API key (Authorization: Bearer …) or sign in.")
+    check_csrf(request)
     return Caller(user, None)
+
+
+def check_csrf(request: HttpRequest) -> None:
+    """Of a session. What changes nothing needs no token."""
+    check = CSRFCheck(lambda request: None)  # type: ignore[arg-type]
+    check.process_request(request)
+    reason = check.process_view(request, None, (), {})  # type: ignore[arg-type]
+    if reason:
+        raise Refused(403, "csrf_failed", f"{reason} Send the CSRF token of your session as X-CSRFToken.")
 
 
 def caller_of(request: Request) -> Caller:
@@ -91,11 +101,7 @@ class SessionAuthentication(BaseAuthentication):
         user = find_session_user(request._request)
         if user is None:
             return None
-        check = CSRFCheck(lambda request: None)  # type: ignore[arg-type]
-        check.process_request(request._request)
-        reason = check.process_view(request._request, None, (), {})  # type: ignore[arg-type]
-        if reason:
-            raise Refused(403, "csrf_failed", f"{reason} Send the CSRF token of your session as X-CSRFToken.")
+        check_csrf(request._request)
         return user, None
 
     def authenticate_header(self, request: Request) -> str:

@@ -8,7 +8,7 @@ from runs.api.renderers import AlwaysJson
 
 class ApiView(APIView):
     # Without OPTIONS: the schema says what a path takes, and there are no callers from other origins to be told.
-    http_method_names = ["get", "head", "post", "patch"]
+    http_method_names = ["get", "head", "post", "patch", "delete"]
     content_negotiation_class = AlwaysJson
 
     @property

@@ -9,6 +9,7 @@ import math
 from typing import NoReturn
 
 from django.conf import settings
+from django.http import HttpRequest
 from pydantic import JsonValue
 from rest_framework.request import Request
 
@@ -18,8 +19,8 @@ MAX_DEPTH = 64
 MAX_INTEGER = 2**63 - 1
 
 
-def read_object(request: Request) -> dict[str, JsonValue]:
-    body = _parse(_read(request))
+def read_object(request: Request | HttpRequest) -> dict[str, JsonValue]:
+    body = _parse(_read(request._request if isinstance(request, Request) else request))
     if not isinstance(body, dict):
         raise Refused(400, "invalid_json", "The body must be a JSON object.")
     for name, value in body.items():
@@ -28,16 +29,20 @@ def read_object(request: Request) -> dict[str, JsonValue]:
     return body
 
 
-def _read(request: Request) -> bytes:
-    if request._request.content_type != "application/json":
+def _read(request: HttpRequest) -> bytes:
+    if request.content_type != "application/json":
         raise Refused(415, "unsupported_media_type", "Send JSON, as application/json.")
     most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     declared = request.META.get("CONTENT_LENGTH") or "0"
     # A chunked body declares nothing, so never more than the limit and one byte is taken out of its buffer.
-    raw = request._request.read(most + 1) if declared.isdigit() and int(declared) <= most else None
+    raw = request.read(most + 1) if declared.isdigit() and int(declared) <= most else None
     if raw is None or len(raw) > most:
-        raise Refused(413, "body_too_large", f"The body is larger than {most} bytes.")
+        raise too_large()
     return raw
+
+
+def too_large() -> Refused:
+    return Refused(413, "body_too_large", f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes.")
 
 
 def _parse(raw: bytes) -> JsonValue:

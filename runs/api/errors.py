@@ -14,6 +14,7 @@ from rest_framework import exceptions
 
 from runs.actions import Refused
 from runs.api.authentication import CHALLENGE
+from runs.database import Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,11 @@ def answer_error(exc: Exception) -> HttpResponse:
     response = answer_refused(refused)
     if refused.status == 401:
         response["WWW-Authenticate"] = CHALLENGE
+    if refused.status == 503:
+        logger.warning(
+            "An API call was refused, because the database is not available (%s).", " ".join(str(exc).split())
+        )
+        response["Retry-After"] = "1"
     if isinstance(exc, exceptions.Throttled):
         seconds: float = getattr(exc, "wait", None) or 1
         response["Retry-After"] = str(math.ceil(seconds))
@@ -45,9 +51,12 @@ def answer_error(exc: Exception) -> HttpResponse:
 
 
 def answer_refused(refused: Refused) -> HttpResponse:
+    return HttpResponse(orjson.dumps(envelope_of(refused)), status=refused.status, content_type="application/json")
+
+
+def envelope_of(refused: Refused) -> dict[str, dict[str, str | None]]:
     kind = "api_error" if refused.status >= 500 else TYPES.get(refused.status, "invalid_request_error")
-    error = {"message": refused.message, "type": kind, "code": refused.code, "param": refused.param}
-    return HttpResponse(orjson.dumps({"error": error}), status=refused.status, content_type="application/json")
+    return {"error": {"message": refused.message, "type": kind, "code": refused.code, "param": refused.param}}
 
 
 def _as_refused(exc: Exception) -> Refused | None:
@@ -65,6 +74,8 @@ def _as_refused(exc: Exception) -> Refused | None:
             return Refused(403, CODES[403], "This is not allowed.")
         case RequestDataTooBig():
             return Refused(413, CODES[413], "The body is too large.")
+        case _ if isinstance(exc, Unavailable):
+            return Refused(503, "database_unavailable", "The database does not answer at the moment. Try again soon.")
         case SuspiciousOperation() | UnreadablePostError() | MultiPartParserError():
             return Refused(400, "invalid_request", "The request could not be read.")
     return None

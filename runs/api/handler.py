@@ -11,21 +11,23 @@ checked below, the security headers are set below by Django's own classes, and e
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestAborted
-from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.core.handlers.asgi import ASGIHandler
 from django.db import connections
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.template.response import SimpleTemplateResponse
-from django.urls import resolve
+from django.urls import ResolverMatch, resolve
 
 from runs.api.errors import answer_error
-from runs.api.sse import EventStream, stream_events
+from runs.api.requests import ApiRequest
+from runs.api.sse import EventStream
 from runs.database import in_reader
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -46,42 +48,67 @@ class ApiHandler(ASGIHandler):
             body = await _read_body(receive)
         except RequestAborted:
             return
-        request = ASGIRequest(scope, io.BytesIO(body))
-        response = await self._respond(request)
-        self.security.process_response(request, response)  # type: ignore[arg-type]
-        self.framing.process_response(request, response)  # type: ignore[arg-type]
-        if isinstance(response, EventStream):
-            await self._stream(response, receive, send)
+        request = ApiRequest(scope, io.BytesIO(body))
+        found = self._find_view(request)
+        if isinstance(found, HttpResponseBase):
+            await self._send(request, found, send)
+        elif iscoroutinefunction(found.func):
+            await self._while_connected(self._answer(request, found, send), request, receive)
         else:
-            response.headers.setdefault("Content-Length", str(len(response.content)))  # type: ignore[attr-defined]
-            await self.send_response(response, send)
+            await self._answer(request, found, send)
 
-    async def _respond(self, request: HttpRequest) -> HttpResponseBase:
+    def _find_view(self, request: ApiRequest) -> ResolverMatch | HttpResponseBase:
+        """Or the answer, where no view is asked."""
         try:
             request.get_host()  # one of ours, or DisallowedHost
             redirect = self.security.process_request(request)
             if redirect is not None:
                 return redirect
-            request.resolver_match = match = resolve(request.path_info)
-            if match.func is stream_events:
-                return await stream_events(request, **match.kwargs)
-            return await in_reader(_call_view, match.func, request, match.kwargs)
+            request.resolver_match = resolve(request.path_info)
+            return request.resolver_match
         except Exception as exc:
             return answer_error(exc)
 
-    async def _stream(self, response: EventStream, receive: Receive, send: Send) -> None:
+    async def _answer(self, request: ApiRequest, match: ResolverMatch, send: Send) -> None:
+        response: HttpResponseBase
+        try:
+            if iscoroutinefunction(match.func):
+                response = await match.func(request, **match.kwargs)
+            else:
+                response = await in_reader(_call_view, match.func, request, match.kwargs)
+        except Exception as exc:
+            response = answer_error(exc)
+        await self._send(request, response, send)
+
+    async def _send(self, request: ApiRequest, response: HttpResponseBase, send: Send) -> None:
+        self.security.process_response(request, response)  # type: ignore[arg-type]
+        self.framing.process_response(request, response)  # type: ignore[arg-type]
+        if isinstance(response, EventStream):
+            try:
+                await self.send_response(response, send)
+            finally:
+                await response.frames.aclose()
+        else:
+            response.headers.setdefault("Content-Length", str(len(response.content)))  # type: ignore[attr-defined]
+            await self.send_response(response, send)
+
+    async def _while_connected(
+        self, answer: Coroutine[None, None, None], request: ApiRequest, receive: Receive
+    ) -> None:
         """Until it is all sent, or the client is gone."""
-        sending = asyncio.create_task(self.send_response(response, send))
+        answering = asyncio.create_task(answer)
         leaving = asyncio.create_task(_until_gone(receive))
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+            else:
+                # Before the view is cancelled: what it was about to start must be known to whoever acts here.
+                await request.leave()
         finally:
-            sending.cancel()
+            answering.cancel()
             leaving.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
-            await response.frames.aclose()
+            await asyncio.gather(answering, leaving, return_exceptions=True)
 
 
 def _no_response(request: HttpRequest) -> HttpResponseBase:

@@ -39,7 +39,28 @@ def find_conversation(user: User, conversation_id: str) -> Conversation:
     if _ID.fullmatch(conversation_id):
         conversation = access.visible_conversations(user).filter(public_id=conversation_id).first()
     if conversation is None:
-        raise Refused(
-            404, "conversation_not_found", f"There is no conversation {conversation_id[:50]!a}.", "conversation_id"
-        )
+        raise conversation_not_found(conversation_id)
     return conversation
+
+
+def find_own_conversation(user: User, conversation_id: str) -> Conversation:
+    """For those who want to change it: staff see it, and leave it alone."""
+    conversation = find_conversation(user, conversation_id)
+    if conversation.owner != user:
+        raise Refused(403, "not_yours", "Only its owner changes a conversation.")
+    return conversation
+
+
+def find_restorable_conversation(user: User, conversation_id: str) -> Conversation:
+    conversation = None
+    if _ID.fullmatch(conversation_id):
+        conversation = access.restorable_conversations(user).filter(public_id=conversation_id).first()
+    if conversation is None:
+        raise conversation_not_found(conversation_id)
+    return conversation
+
+
+def conversation_not_found(conversation_id: str) -> Refused:
+    return Refused(
+        404, "conversation_not_found", f"There is no conversation {conversation_id[:50]!a}.", "conversation_id"
+    )

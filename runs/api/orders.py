@@ -17,6 +17,8 @@ MAX_TEXT = 1_000_000
 MAX_MESSAGES = 1_000
 MAX_PARTS = 100
 MAX_METADATA_BYTES = 16 * 1024
+MAX_REASON = 4_000
+MAX_DECISIONS = 1_000
 MAX_COUNT = 2**31 - 1  # what the database's integers hold
 MICRO = Decimal("0.000001")
 
@@ -53,12 +55,17 @@ def _kind(value: object) -> str | None:
     return "as a list" if isinstance(value, list) else None
 
 
+TEXT_OR_PARTS = Discriminator(
+    _kind, custom_error_type="wrong_type", custom_error_message="must be text or a list of parts"
+)
+
+
 class InputMessage(Strict):
     role: Literal["user", "assistant", "system"]
     content: Annotated[
         Annotated[Text, Tag("as text")]
         | Annotated[list[Part], Field(min_length=1, max_length=MAX_PARTS), Tag("as a list")],
-        Discriminator(_kind, custom_error_type="wrong_type", custom_error_message="must be text or a list of parts"),
+        TEXT_OR_PARTS,
     ]
 
     def count_characters(self) -> int:
@@ -124,6 +131,29 @@ class NewRun(Strict):
         if value and len(orjson.dumps(value)) > MAX_METADATA_BYTES:
             raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes")
         return value
+
+
+class RunChange(Strict):
+    """Another input for a run that has not started."""
+
+    input: Text
+
+
+class OneDecision(Strict):
+    tool_call_id: Annotated[str, Field(max_length=200)]
+    approve: bool
+    arguments: Annotated[
+        dict[str, JsonValue] | None,
+        Field(description="What the call is to run with instead; checked against the tool's schema."),
+    ] = None
+    reason: Annotated[
+        str | None,
+        Field(max_length=MAX_REASON, description="Of a denial, for the model; of an approval, for the record."),
+    ] = None
+
+
+class Decisions(Strict):
+    decisions: Annotated[list[OneDecision], Field(min_length=1, max_length=MAX_DECISIONS)]
 
 
 class ConversationChange(Strict):

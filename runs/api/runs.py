@@ -1,25 +1,27 @@
-"""Runs: start, look, list, stop."""
+"""Runs: start, look, list, change while they wait, stop."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from runs import access, actions
+from runs.actions import Refused
 from runs.api import shapes
+from runs.api.approvals import show_approval
 from runs.api.base import ApiView
 from runs.api.bodies import read_object
 from runs.api.lookups import find_run, named_runs, run_not_found
 from runs.api.messages import MESSAGE_PAGES, show_messages
-from runs.api.orders import NewRun, read_idempotency_key, read_order
+from runs.api.orders import NewRun, RunChange, check, read_idempotency_key, read_order
 from runs.api.pagination import PARAMETERS, Pages
 from runs.api.queries import read_choice, read_moment, read_query
 from runs.api.schema import describe, page_parameters, parameter
-from runs.models import ACTIVE, Message, Run, Status, StopReason
+from runs.models import ACTIVE, Approval, ApprovalStatus, Message, Run, Status, StopReason
 
 PAGES = Pages("runs")
 STATUSES = [*Status.values, "stopping"]
@@ -51,14 +53,7 @@ class RunsView(ApiView):
     )
     def post(self, request: Request) -> Response:
         key = read_idempotency_key(request.headers.get("Idempotency-Key"))
-        order = read_order(read_object(request), key)
-        try:
-            run = actions.submit_run(self.caller.user, order)
-        except IntegrityError:
-            if not key:
-                raise
-            # The same call, at the same moment, was stored first. This time it is found.
-            run = actions.submit_run(self.caller.user, order)
+        run = actions.submit_run(self.caller.user, read_order(read_object(request), key))
         started = {"run_id": run.public_id, "status": "started", "conversation_id": run.conversation.public_id}
         return Response(started, status=202)
 
@@ -67,13 +62,48 @@ class RunsView(ApiView):
         given = read_query(request, (*FILTERS, *PARAMETERS))
         user = self.caller.user
         page, cursor = PAGES.cut(filter_runs(access.visible_runs(user), given), given, str(user.pk))
-        return Response({"data": [show_run(run, user) for run in page], "next_cursor": cursor})
+        return Response({"data": show_runs(page, user), "next_cursor": cursor})
 
 
 class RunView(ApiView):
     @describe("get_run", "Look at a run", answer=shapes.Run, errors=[404])
     def get(self, request: Request, run_id: str) -> Response:
-        return Response(show_run(find_run(self.caller.user, run_id), self.caller.user))
+        [shown] = show_runs([find_run(self.caller.user, run_id)], self.caller.user)
+        return Response(shown)
+
+    @describe(
+        "change_run",
+        "Change the input of a run that waits",
+        body=RunChange,
+        answer=shapes.Run,
+        errors=[403, 404, 409],
+        description="As long as no worker has taken it; afterwards 409 with the code `run_started`.",
+    )
+    def patch(self, request: Request, run_id: str) -> Response:
+        user = self.caller.user
+        run = find_run(user, run_id)
+        change = check(RunChange, read_object(request))
+        if run.owner != user:
+            raise Refused(403, "not_yours", "Only its owner changes a run.")
+        edited = actions.edit_run(run.pk, [{"role": "user", "content": change.input}])
+        [shown] = show_runs([edited], user)
+        return Response(shown)
+
+    @describe(
+        "withdraw_run",
+        "Take back a run that waits",
+        answer=shapes.RunWithdrawn,
+        errors=[403, 404, 409],
+        description="As long as no worker has taken it; afterwards 409 with the code `run_started`. It ends as "
+        "stopped, and nothing of it becomes a part of the conversation.",
+    )
+    def delete(self, request: Request, run_id: str) -> Response:
+        caller = self.caller
+        run = find_run(caller.user, run_id)
+        if run.owner != caller.user:
+            raise Refused(403, "not_yours", "Only its owner takes a run back. You can stop it.")
+        actions.withdraw_run(run.pk, by=caller.user.get_username(), via=caller.via)
+        return Response({"run_id": run_id, "status": "withdrawn"})
 
 
 class RunStopView(ApiView):
@@ -129,7 +159,17 @@ def filter_runs(runs: QuerySet[Run], given: Mapping[str, str]) -> QuerySet[Run]:
     return runs
 
 
-def show_run(run: Run, viewer: User) -> dict[str, Any]:
+def show_runs(runs: Sequence[Run], viewer: User) -> list[dict[str, Any]]:
+    waiting = {run.pk: run for run in runs if run.status == Status.REQUIRES_APPROVAL}
+    pending: defaultdict[int, list[Approval]] = defaultdict(list)
+    if waiting:
+        for approval in Approval.objects.filter(run__in=waiting, status=ApprovalStatus.PENDING).order_by("pk"):
+            approval.run = waiting[approval.run_id]
+            pending[approval.run_id].append(approval)
+    return [_show_run(run, viewer, pending[run.pk]) for run in runs]
+
+
+def _show_run(run: Run, viewer: User, pending: Sequence[Approval]) -> dict[str, Any]:
     return {
         "run_id": run.public_id,
         "status": run.shown_status,
@@ -140,7 +180,7 @@ def show_run(run: Run, viewer: User) -> dict[str, Any]:
         "owner": run.owner.get_username(),
         "input": _show_input(run),
         "output": run.output,
-        "usage": actions.usage_of(run),
+        "usage": actions.show_usage(actions.usage_so_far(run)),
         "error": _show_error(run, viewer),
         "timings": {
             "queued_at": run.queued_at,
@@ -159,8 +199,10 @@ def show_run(run: Run, viewer: User) -> dict[str, Any]:
         "reasoning_effort": run.reasoning_effort or None,
         "metadata": run.metadata,
         "stop_requested_at": run.stop_requested_at,
+        "withdrawn": run.is_withdrawn,
         "receipt": run.receipt,
         "attempt": run.attempt,
+        "pending_approvals": [show_approval(approval) for approval in pending],
     }
 
 

@@ -10,7 +10,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from pydantic import BaseModel
 from rest_framework.request import Request
 
@@ -25,11 +25,15 @@ ERRORS = {
     401: "No valid key and no session.",
     403: "Not allowed, or a session without its CSRF token.",
     404: "It does not exist, or is not yours.",
-    409: "A run of the conversation waits for an approval.",
+    409: "A run is active or has started, waits for an approval or for none, or is decided; of a completion: stopped.",
     413: "The body is too large.",
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another body.",
     429: "Too many calls; `Retry-After` says when to come back.",
+    500: "Something failed here.",
+    502: "The agent's model provider failed, or refused.",
+    503: "The database does not answer at the moment; `Retry-After` says when to try again.",
+    504: "The agent's model provider did not answer in time.",
 }
 
 
@@ -55,11 +59,14 @@ def describe(
     parameters: Sequence[OpenApiParameter] = (),
     errors: Sequence[int] = (),
     media_type: str = "application/json",
+    stream: OpenApiResponse | None = None,
     **details: Any,
 ) -> Callable[[View], View]:
-    """One operation of the document."""
-    codes = sorted({401, 429, *errors, *((400, 413, 415) if body else ())})
+    """One operation of the document. `stream` is what it answers to those who ask for a stream instead."""
+    codes = sorted({401, 429, 503, *errors, *((400, 413, 415) if body else ())})
     responses: dict[Any, Any] = {(status, media_type): answer}
+    if stream is not None:
+        responses[status, "text/event-stream"] = stream
     responses |= {(code, "application/json"): OpenApiResponse(shapes.Error, description=ERRORS[code]) for code in codes}
     return extend_schema(
         operation_id=name,
@@ -107,7 +114,7 @@ class SchemaView(ApiView):
         return HttpResponse(document(), content_type="application/json")
 
 
-class DocsView(SpectacularSwaggerView):
+class DocsView(SpectacularSwaggerSplitView):
     authentication_classes = []
     permission_classes = []
     throttle_classes = ()

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from runs.api.orders import InputMessage
-
 
 class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -35,12 +33,17 @@ class RunStopping(Shape):
     status: Literal["stopping"]
 
 
+class RunWithdrawn(Shape):
+    run_id: str
+    status: Literal["withdrawn"]
+
+
 class RunUsage(Shape):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     cost: Annotated[str | None, Field(description="A decimal number; null where the agent has no prices.")]
-    estimated: Annotated[bool, Field(description="The provider sent no usage, so it was counted here.")]
+    estimated: Annotated[bool, Field(description="The provider sent no usage, or a price was assumed.")]
 
 
 class RunError(Shape):
@@ -63,6 +66,57 @@ class Limits(Shape):
     max_cost: str | None
 
 
+class RunInput(Shape):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: Annotated[JsonValue, Field(description="Text, or a list of content parts.")]
+    tool_calls: list[dict[str, JsonValue]] = []
+    tool_call_id: str = ""
+    name: str = ""
+
+
+class Approval(Shape):
+    approval_id: str
+    run_id: str
+    conversation_id: str
+    conversation_title: str
+    agent: str
+    owner: Annotated[str, Field(description="Whose conversation it is: this person may decide, and so may staff.")]
+    tool_call_id: str
+    name: str
+    description: str
+    arguments: Annotated[dict[str, JsonValue], Field(description="As the model asked for them.")]
+    arguments_digest: Annotated[str, Field(description="SHA-256 of the arguments as JSON with sorted keys.")]
+    schema_: Annotated[
+        dict[str, JsonValue], Field(alias="schema", description="The JSON schema of the tool's arguments.")
+    ]
+    why: Annotated[str, Field(description="What the model said before the call.")]
+    status: Literal["pending", "approved", "denied", "expired", "stopped"]
+    requested_at: datetime
+    expires_at: datetime | None
+    on_expiry: Literal["deny", "stop"]
+    decided_by: Annotated[str, Field(description="A user name; empty while it waits, and when it expired.")]
+    decided_at: datetime | None
+    decided_via: Literal["", "api", "console", "expiry", "stop"]
+    reason: str
+    edited_arguments: Annotated[dict[str, JsonValue] | None, Field(description="What a person put in their place.")]
+
+
+class ApprovalCounts(Shape):
+    pending: int
+
+
+class ApprovalList(Shape):
+    data: list[Approval]
+    next_cursor: str | None
+    counts: ApprovalCounts
+
+
+class Decided(Shape):
+    run_id: str
+    status: Literal["queued", "requires_approval"]
+    pending: Annotated[int, Field(description="How many calls of the run still wait.")]
+
+
 class Run(Shape):
     run_id: str
     status: Literal["queued", "running", "requires_approval", "stopping", "completed", "failed", "cancelled"]
@@ -71,7 +125,7 @@ class Run(Shape):
     agent_version: int
     conversation_id: str
     owner: str
-    input: str | list[InputMessage]
+    input: str | list[RunInput]
     output: str
     usage: RunUsage
     error: RunError | None
@@ -82,8 +136,10 @@ class Run(Shape):
     reasoning_effort: str | None
     metadata: dict[str, JsonValue]
     stop_requested_at: datetime | None
+    withdrawn: Annotated[bool, Field(description="Taken back before it began: no part of the conversation.")]
     receipt: Annotated[dict[str, JsonValue] | None, Field(description="What a stop did, and how fast.")]
     attempt: Annotated[int, Field(description="How often a worker took the run up.")]
+    pending_approvals: Annotated[list[Approval], Field(description="The calls that wait for a person to decide.")]
 
 
 class RunList(Shape):
@@ -115,8 +171,15 @@ class Conversation(Shape):
     owner: str
     title: str
     last_stop_reason: str | None
+    context_from: Annotated[int, Field(description="The model sees the messages after this position.")]
     created_at: datetime
     updated_at: datetime
+
+
+class ConversationDeleted(Shape):
+    conversation_id: str
+    status: Literal["deleted"]
+    restorable_until: datetime
 
 
 class ConversationList(Shape):
@@ -139,3 +202,74 @@ class Agent(Shape):
 class AgentList(Shape):
     data: list[Agent]
     next_cursor: str | None
+
+
+class Model(Shape):
+    id: Annotated[str, Field(description="Slug of the agent.")]
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(Shape):
+    object: Literal["list"]
+    data: list[Model]
+
+
+class CompletionMessage(Shape):
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+    reasoning_content: Annotated[str, Field(description="What the model thought, where it tells.")] = ""
+
+
+class CompletionChoice(Shape):
+    index: int
+    message: CompletionMessage
+    logprobs: None
+    finish_reason: Annotated[
+        Literal["stop", "length"], Field(description="`length`: a limit of steps, time, tokens or cost was reached.")
+    ]
+
+
+class CompletionUsage(Shape):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(Shape):
+    id: Annotated[str, Field(description="Id of the run.")]
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    conversation_id: str
+    choices: list[CompletionChoice]
+    usage: Annotated[CompletionUsage, Field(description="Of all model calls of the run together.")]
+
+
+class PoolEntry(Shape):
+    conversation_id: str
+    agent: str
+    signature: Annotated[str, Field(description="The beginning of its configuration's signature.")]
+    idle_seconds: Annotated[float | None, Field(description="0 while it is in use; null where it never was.")]
+    is_active: bool
+    is_building: bool
+
+
+class Pool(Shape):
+    worker: str
+    seen_at: datetime | None
+    is_fresh: Annotated[bool, Field(description="The worker answered at once; otherwise this is what it last told.")]
+    capacity: int
+    size: int
+    active: int
+    hits: int
+    misses: int
+    evictions: Annotated[dict[str, int], Field(description="How many agents were let go, by reason.")]
+    entries: list[PoolEntry]
+
+
+class PoolList(Shape):
+    data: list[Pool]
+    next_cursor: None

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 
@@ -51,6 +51,13 @@ class Provider(models.Model):
         return self.name
 
 
+class OnExpiry(models.TextChoices):
+    """What becomes of a call that nobody decided on in time."""
+
+    DENY = "deny", "deny the call, and go on"
+    STOP = "stop", "stop the run"
+
+
 class Agent(models.Model):
     slug = models.CharField(
         max_length=64,
@@ -65,6 +72,19 @@ class Agent(models.Model):
     examples = models.JSONField(default=list, blank=True, help_text="Questions to begin with, as a list of texts.")
     provider = models.ForeignKey(Provider, on_delete=models.PROTECT, related_name="agents")
     model = models.CharField(max_length=200)
+    fallback_model = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="Goes on with the run when the first model fails for good: time-outs, overload, lost connections.",
+    )
+    fallback_provider = models.ForeignKey(
+        Provider,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="fallback_agents",
+        help_text="Where the second model is; empty: at the same provider.",
+    )
     sampling = models.JSONField(
         default=dict, blank=True, help_text="Passed to the model as it is, for example {&quot;temperature&quot;: 0.2}."
     )
@@ -75,7 +95,22 @@ class Agent(models.Model):
     approvals = models.JSONField(
         default=dict,
         blank=True,
-        help_text="Tools that a person must approve, for example {&quot;wait&quot;: &quot;always&quot;}.",
+        help_text="By tool, where it differs from the tool's own rule: &quot;always&quot;, &quot;never&quot;, or a "
+        "JSON schema of the arguments that a person must approve, for example "
+        "{&quot;wait&quot;: {&quot;properties&quot;: {&quot;seconds&quot;: {&quot;minimum&quot;: 60}}}}.",
+    )
+    approval_hours = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        default=168,
+        validators=[MinValueValidator(1), MaxValueValidator(10 * 365 * 24)],
+        help_text="How long a call waits for approval; empty: for ever.",
+    )
+    on_expiry = models.CharField(
+        max_length=10,
+        choices=OnExpiry.choices,
+        default=OnExpiry.DENY,
+        help_text="What happens when nobody decided in time.",
     )
     has_parallel_tools = models.BooleanField(
         default=False, help_text="Calls that the model asks for together run at the same time instead of one by one."
@@ -92,6 +127,14 @@ class Agent(models.Model):
     completion_price = models.DecimalField(
         null=True, blank=True, max_digits=12, decimal_places=6, help_text="For a million completion tokens."
     )
+    fallback_prompt_price = models.DecimalField(
+        null=True,
+        blank=True,
+        max_digits=12,
+        decimal_places=6,
+        help_text="Of the second model, for a million prompt tokens; both empty: as the first, marked as estimated.",
+    )
+    fallback_completion_price = models.DecimalField(null=True, blank=True, max_digits=12, decimal_places=6)
     is_active = models.BooleanField(default=True)
     is_default = models.BooleanField(default=False, help_text="Answers where no agent is named.")
     version = models.PositiveIntegerField(default=1, editable=False)

@@ -1,4 +1,6 @@
-"""A conversation belongs to one agent and one owner; its context is its messages in order."""
+"""A conversation belongs to one agent and one owner; its context is its messages in order, since the last reset."""
+
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models
@@ -13,15 +15,36 @@ class Conversation(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
     last_stop_reason = models.CharField(max_length=20, blank=True)
+    context_from = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Messages up to this position are kept and no longer shown to the model."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(
+        null=True, editable=False, help_text="Since then nobody finds it; for a while it can be restored."
+    )
+    task_ended_at = models.DateTimeField(
+        null=True, editable=False, help_text="When its files and processes were removed, after it was deleted."
+    )
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["owner", "-updated_at"], name="conversation_owner_recent")]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="conversation_owner_recent"),
+            models.Index(
+                fields=["deleted_at"], condition=models.Q(deleted_at__isnull=False), name="conversation_deleted"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or self.public_id
+
+    @property
+    def restorable_until(self) -> datetime | None:
+        """For one that was deleted."""
+        if self.deleted_at is None:
+            return None
+        return self.deleted_at + timedelta(seconds=settings.AGENTSITE["UNDO_SECONDS"])
 
 
 class Note(models.Model):

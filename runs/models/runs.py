@@ -1,17 +1,22 @@
 """A run is one turn of work in a conversation, from a user's input to a final answer.
 
     queued ──────────► running ──────► completed | failed | cancelled
-      │  ▲               │  ▲
-      │  └─ handed back ─┘  └── decided ── requires_approval ──► cancelled
-      └────────────────────────────────────────────────────────► cancelled
+     │ ▲ ▲                │  │
+     │ │ └─ handed back ──┘  └► requires_approval ──► cancelled
+     │ └─────── decided ───────────────┘
+     └──────────────────────────────────────────────► cancelled
 
 `stopping` is not stored: it is an active run with `stop_requested_at`. Every transition is a compare-and-set in
 `runs.actions`, and the table below is the only list of them.
 """
 
+from collections.abc import Mapping
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from runs.models.agents import Agent
 from runs.models.conversations import Conversation
@@ -19,21 +24,21 @@ from runs.models.ids import new_run_id
 
 
 class Status(models.TextChoices):
-    QUEUED = "queued", "queued"
-    RUNNING = "running", "running"
-    REQUIRES_APPROVAL = "requires_approval", "needs approval"
-    COMPLETED = "completed", "completed"
-    FAILED = "failed", "failed"
-    CANCELLED = "cancelled", "stopped"
+    QUEUED = "queued", _("queued")
+    RUNNING = "running", _("running")
+    REQUIRES_APPROVAL = "requires_approval", _("needs approval")
+    COMPLETED = "completed", _("completed")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("stopped")
 
 
 class StopReason(models.TextChoices):
-    END_TURN = "end_turn", "finished"
-    MAX_STEPS = "max_steps", "step limit"
-    MAX_TIME = "max_time", "time limit"
-    BUDGET = "budget", "budget reached"
-    ERROR = "error", "error"
-    CANCELLED = "cancelled", "stopped"
+    END_TURN = "end_turn", _("finished")
+    MAX_STEPS = "max_steps", _("step limit")
+    MAX_TIME = "max_time", _("time limit")
+    BUDGET = "budget", _("budget reached")
+    ERROR = "error", _("error")
+    CANCELLED = "cancelled", _("stopped")
 
 
 TRANSITIONS: dict[str, frozenset[str]] = {
@@ -48,7 +53,12 @@ TRANSITIONS: dict[str, frozenset[str]] = {
             Status.CANCELLED,
         }
     ),
-    Status.REQUIRES_APPROVAL: frozenset({Status.QUEUED, Status.CANCELLED}),
+    Status.REQUIRES_APPROVAL: frozenset(
+        {
+            Status.QUEUED,  # everything is decided
+            Status.CANCELLED,
+        }
+    ),
     Status.COMPLETED: frozenset(),
     Status.FAILED: frozenset(),
     Status.CANCELLED: frozenset(),
@@ -57,6 +67,20 @@ TERMINAL = frozenset(status for status, following in TRANSITIONS.items() if not 
 ACTIVE = frozenset(TRANSITIONS) - TERMINAL
 # One of these at a time in a conversation.
 UNDER_WAY = (Status.RUNNING, Status.REQUIRES_APPROVAL)
+# Reasons that the status of a completed run does not tell.
+LIMITS = (StopReason.MAX_STEPS, StopReason.MAX_TIME, StopReason.BUDGET)
+
+
+def word_for_status(shown_status: str) -> str:
+    """A status as people read it, `stopping` included: the same word everywhere, in their language."""
+    return gettext("stopping") if shown_status == "stopping" else str(Status(shown_status).label)
+
+
+def word_for_reason(stop_reason: str, error: Mapping[str, str] | None) -> str:
+    """Why a run ended, where its status alone does not say so."""
+    if error and error.get("error_type") == "worker_lost":
+        return gettext("worker lost")
+    return str(StopReason(stop_reason).label) if stop_reason in LIMITS else ""
 
 
 class Run(models.Model):
@@ -73,6 +97,10 @@ class Run(models.Model):
     input = models.JSONField(help_text="A list of messages.")
     input_text = models.TextField(blank=True)
     is_input_placed = models.BooleanField(default=False)
+    edits = models.PositiveIntegerField(default=0, help_text="How often its input was changed while it waited.")
+    is_withdrawn = models.BooleanField(
+        default=False, db_default=False, help_text="Taken back before it began: no part of the conversation."
+    )
     has_token_streaming = models.BooleanField(default=True)
     max_steps = models.PositiveIntegerField()
     max_seconds = models.FloatField()
@@ -105,6 +133,9 @@ class Run(models.Model):
 
     # Who works on it. `attempt` rises with every claim: together they fence off a worker that was replaced.
     worker = models.CharField(max_length=100, blank=True)
+    last_worker = models.CharField(
+        max_length=100, blank=True, default="", db_default="", help_text="Who took it last: its pool holds the agent."
+    )
     attempt = models.PositiveIntegerField(default=0)
     losses = models.PositiveIntegerField(default=0, help_text="How often its worker was lost.")
     lease_expires_at = models.DateTimeField(null=True)
@@ -147,3 +178,11 @@ class Run(models.Model):
     def shown_status(self) -> str:
         """The status word for people and programs, `stopping` included."""
         return "stopping" if self.is_active and self.stop_requested_at else self.status
+
+    @property
+    def status_word(self) -> str:
+        return word_for_status(self.shown_status)
+
+    @property
+    def reason_word(self) -> str:
+        return word_for_reason(self.stop_reason, self.error)

@@ -103,12 +103,16 @@ class Client:
         return Answer(start["status"], read_headers(start), b"".join(part.get("body", b"") for part in rest))
 
     @asynccontextmanager
-    async def stream(self, path: str, **headers: str) -> AsyncIterator["Stream"]:
-        """An open answer, read frame by frame; the client leaves at the end of the block."""
+    async def stream(self, path: str, *, body: object = None, **headers: str) -> AsyncIterator["Stream"]:
+        """An open answer, read frame by frame; the client leaves at the end of the block. With a body it is a POST."""
         sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        raw = b"" if body is None else json.dumps(body).encode()
+        if body is not None:
+            sent |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+        scope = make_scope("GET" if body is None else "POST", path, sent)
         stream = Stream()
-        stream.task = asyncio.create_task(application(make_scope("GET", path, sent), stream.inbox.get, stream.send))
-        stream.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+        stream.task = asyncio.create_task(application(scope, stream.inbox.get, stream.send))
+        stream.inbox.put_nowait({"type": "http.request", "body": raw, "more_body": False})
         try:
             async with asyncio.timeout(SECONDS):
                 start = await stream.outbox.get()

@@ -9,6 +9,7 @@ from django.test import Client as DjangoClient
 from runs import bell
 from runs.database import in_writer
 from tests.api.asking import Client
+from tests.api.completing import Hands
 from tests.factories import make_agent, make_key
 
 # The length that Django gives a CSRF secret.
@@ -53,3 +54,10 @@ def make_people() -> People:
 async def people(transactional_db: None) -> People:
     bell.live_at(asyncio.get_running_loop())
     return await in_writer(make_people)
+
+
+@pytest.fixture
+async def hands(people: People) -> Hands:
+    hands = Hands()
+    await hands.listen()
+    return hands

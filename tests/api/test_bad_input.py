@@ -176,11 +176,14 @@ async def test_an_unknown_path_is_not_found(people: People, method: str, path: s
     ("path", "allowed"),
     [
         ("/v1/runs", "GET, HEAD, POST"),
-        ("/v1/runs/run_1", "GET, HEAD"),
+        ("/v1/runs/run_1", "GET, HEAD, PATCH, DELETE"),
         ("/v1/runs/run_1/stop", "POST"),
         ("/v1/runs/run_1/messages", "GET, HEAD"),
         ("/v1/conversations", "GET, HEAD"),
-        ("/v1/conversations/conv_1", "GET, HEAD, PATCH"),
+        ("/v1/conversations/conv_1", "GET, HEAD, PATCH, DELETE"),
+        ("/v1/conversations/conv_1/reset", "POST"),
+        ("/v1/conversations/conv_1/restore", "POST"),
+        ("/v1/pool", "GET, HEAD"),
         ("/v1/agents", "GET, HEAD"),
     ],
 )

@@ -83,6 +83,28 @@ async def test_comments_keep_a_silent_stream_alive(people: People, impatient: No
         assert numbers(await stream.rest()) == [3]
 
 
+async def test_comments_keep_a_stream_alive_while_another_run_of_the_conversation_is_busy(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R4: what is rung for somebody else is no sign of life, and a ring of its own may get lost meanwhile."""
+    monkeypatch.setattr(events, "SILENCE_SECONDS", 0.2)  # longer than any pause between two rings
+    busy = await in_writer(lambda: start_run(make_run(people.alice)))
+    run = await in_writer(lambda: make_run(people.alice, conversation_id=busy.conversation.public_id))
+    words = events.as_message(busy, [events.write_event(busy, 3, events.MESSAGE_DELTA, busy.queued_at, {"text": "…"})])
+
+    async def talk() -> None:
+        while True:
+            await bell.send(events.group_of(busy.conversation.public_id), words)
+            await asyncio.sleep(0)
+
+    talking = asyncio.create_task(talk())
+    async with people.as_alice.stream(f"/v1/runs/{run.public_id}/events?starting_after=1") as stream:
+        assert [await stream.next_frame() for _ in range(3)] == [": keep-alive"] * 3
+        await in_writer(lambda: store_event(run, events.RUN_CANCELLED))
+        assert numbers(await stream.rest()) == [2]
+    talking.cancel()
+
+
 async def test_what_is_sent_twice_is_the_same_to_the_byte(people: People) -> None:
     """R5, T5: a replay is what the live watcher saw."""
     run = await in_writer(lambda: start_run(make_run(people.alice)))

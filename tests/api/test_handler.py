@@ -50,7 +50,7 @@ async def test_a_broken_connection_breaks_one_call_and_not_the_next(
     with monkeypatch.context() as broken:
         broken.setattr(access, "usable_agents", lose_connection)
         broken.setattr(type(connections["default"]), "is_usable", lambda self: False)
-        assert (await people.as_alice.get("/v1/agents")).status == 500
+        assert (await people.as_alice.get("/v1/agents")).status == 503
     assert used[0].connection is None
     assert (await people.as_alice.get("/v1/agents")).status == 200
 

@@ -18,7 +18,7 @@ from runs.models import Message, Run, Status, StopReason
 from tests.api.asking import Answer
 from tests.api.conftest import People
 from tests.api.corpus import WRONG_FIELDS
-from tests.factories import end_run, finished_run, make_run, start_run
+from tests.factories import end_run, finished_run, make_run, start_run, waiting_run
 
 # What only words can say of a body, and no JSON schema.
 BEYOND_A_SCHEMA = (
@@ -63,7 +63,8 @@ async def test_the_document_and_its_page_are_public_and_need_no_other_host(peopl
     page = await people.stranger.get("/v1/docs")
     assert page.status == 200
     html = page.body.decode()
-    assert "/v1/schema" in html
+    script = await people.stranger.get("/v1/docs?script=")
+    assert (script.status, "/v1/schema" in script.body.decode()) == (200, True)
     assert "/static/drf_spectacular_sidecar/" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert "https://" not in html
@@ -110,6 +111,7 @@ async def test_every_answer_is_as_the_document_says(people: People, schema: dict
         return run
 
     run = await in_writer(runs_of_all_kinds)
+    waiting = await in_writer(waiting_run, people.alice, "a", "b")
     alice, stranger = people.as_alice, people.stranger
     started = await alice.post("/v1/runs", {"input": "x"}, Idempotency_Key="k")
     check(schema, "post", "/v1/runs", started)
@@ -120,13 +122,24 @@ async def test_every_answer_is_as_the_document_says(people: People, schema: dict
     browser = await people.in_browser(people.alice)
     check(schema, "post", "/v1/runs", await browser.post("/v1/runs", {}))
     for query in ("", "?limit=1", "?limit=0"):
-        for path in ("/v1/runs", "/v1/conversations", "/v1/agents"):
+        for path in ("/v1/runs", "/v1/conversations", "/v1/agents", "/v1/approvals"):
             check(schema, "get", path, await alice.get(path + query))
             check(schema, "get", path, await stranger.get(path + query))
 
     stop = f"/v1/runs/{started.json['run_id']}/stop"
     for client in (stranger, browser, alice, alice):
         check(schema, "post", "/v1/runs/{run_id}/stop", await client.post(stop))
+
+    described = "/v1/runs/{run_id}/approvals"
+    for decision in ({"approve": False}, {"approve": 1}, {"approve": True}, {"approve": True, "arguments": {}}):
+        asked: dict[str, Any] = {"decisions": [{"tool_call_id": "a", **decision}]}
+        for place in (waiting.public_id, "run_0"):
+            check(schema, "post", described, await alice.post(f"/v1/runs/{place}/approvals", asked))
+    for client in (stranger, browser, people.as_bob):
+        check(schema, "post", described, await client.post(f"/v1/runs/{waiting.public_id}/approvals", {}))
+    check(schema, "get", "/v1/approvals", await alice.get("/v1/approvals?status=denied"))
+    check(schema, "get", "/v1/approvals", await alice.get("/v1/approvals?status=nonsense"))
+    check(schema, "get", "/v1/runs/{run_id}", await alice.get(f"/v1/runs/{waiting.public_id}"))
 
     places = {"{run_id}": (run.public_id, "run_0"), "{conversation_id}": (run.conversation.public_id, "conv_0")}
     for described in schema["paths"]:
@@ -140,6 +153,15 @@ async def test_every_answer_is_as_the_document_says(people: People, schema: dict
                     for client in (alice, people.as_charlie, people.as_bob, stranger):
                         answer = await client.ask("PATCH", described.replace(name, identity), b'{"title": "x"}')
                         check(schema, "patch", described, answer)
+    for client in (people.as_charlie, alice, stranger):
+        check(schema, "get", "/v1/pool", await client.get("/v1/pool"))
+    described = "/v1/conversations/{conversation_id}"
+    for identity in places["{conversation_id}"]:
+        for client in (stranger, people.as_charlie, browser, alice):
+            path = described.replace("{conversation_id}", identity)
+            check(schema, "post", f"{described}/reset", await client.post(f"{path}/reset"))
+            check(schema, "delete", described, await client.ask("DELETE", path))
+            check(schema, "post", f"{described}/restore", await client.post(f"{path}/restore"))
     described = "/v1/runs/{run_id}/events"
     check(schema, "get", described, await alice.get(f"/v1/runs/{run.public_id}/events?starting_after=-1"))
 
@@ -151,7 +173,7 @@ async def test_too_many_calls_are_answered_as_the_document_says(
     await people.as_alice.get("/v1/runs")
     for path, operations in schema["paths"].items():
         for method in operations:
-            plain = path.format(run_id="run_1", conversation_id="conv_1")
+            plain = path.format(run_id="run_1", conversation_id="conv_1", model="agent")
             answer = await people.as_alice.ask(method.upper(), plain)
             assert answer.status == 429
             check(schema, method, path, answer)
@@ -187,6 +209,7 @@ def test_parameters_are_described(schema: dict[str, Any]) -> None:
 
     filters = {"agent", "conversation", "status", "stop_reason", "q", "created_after", "limit", "cursor"}
     assert names("get", "/v1/runs") == filters
+    assert names("get", "/v1/approvals") == {"status", "limit", "cursor"}
     assert names("post", "/v1/runs") == {"Idempotency-Key"}
     assert names("get", "/v1/runs/{run_id}/events") == {"run_id", "starting_after", "Last-Event-ID"}
     assert names("get", "/v1/conversations/{conversation_id}/messages") == {"conversation_id", "limit", "cursor"}

@@ -1,5 +1,6 @@
 """The API through the real server, over real connections: what a server does to it that no test client shows."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,20 @@ async def test_a_body_in_chunks_is_held_to_the_limit(site: Served) -> None:
                 assert answer.status == status
         async with http.post("/v1/runs", data=b" " * 200_000) as answer:
             assert (await answer.json())["error"]["code"] == "body_too_large"
+
+
+async def test_a_gigabyte_is_refused_before_it_is_sent(site: Served) -> None:
+    """R2: in the envelope, and without being read."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    async with asyncio.timeout(20):
+        writer.write(b"POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n")
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert answer.startswith("HTTP/1.1 413 ")
+        assert "application/json" in answer
+        writer.write_eof()
+        error = json.loads(await reader.read())["error"]
+    writer.close()
+    assert (error["code"], error["message"]) == ("body_too_large", "The body is larger than 100000 bytes.")
 
 
 async def test_sockets_are_refused_and_closed_with_their_codes(site: Served) -> None:

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
+from runs import access, sockets
+from runs.actions import delete_conversation
 from runs.database import in_writer
+from runs.models import ApiKey
 from tests.api.asking import closed_with, is_refused
 from tests.api.conftest import People
 from tests.factories import finished_run
@@ -105,3 +109,33 @@ async def test_too_many_calls_close_the_socket(people: People, settings: Any) ->
     await people.as_alice.get("/v1/runs")
     await people.as_alice.get("/v1/runs")
     assert await closed_with(people.as_alice, "/ws/runs/run_1/") == 4429
+
+
+@pytest.mark.parametrize("path", ["/ws/conversations/{}/", "/ws/console/{}/"])
+@pytest.mark.parametrize(
+    ("event", "code"), [("switched off", 4401), ("revoked", 4401), ("deleted", 4404), ("no longer staff", 4404)]
+)
+async def test_a_socket_ends_for_whoever_may_not_watch_any_more(
+    people: People, monkeypatch: pytest.MonkeyPatch, path: str, event: str, code: int
+) -> None:
+    """R3, R6: a page may stay open for days."""
+    monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.05)
+    run = await in_writer(finished_run, people.alice)
+    client = people.as_charlie if event == "no longer staff" else people.as_alice
+
+    def happen() -> None:
+        match event:
+            case "switched off":
+                User.objects.filter(username="alice").update(is_active=False)
+            case "revoked":
+                ApiKey.objects.update(revoked_at=timezone.now())
+            case "deleted":
+                delete_conversation(run.conversation, by="alice", via="api")
+            case "no longer staff":
+                User.objects.filter(username="charlie").update(is_staff=False)
+        access.forget_keys()
+
+    async with client.socket(path.format(run.conversation.public_id)) as socket:
+        assert socket.opening["type"] == "websocket.accept"
+        await in_writer(happen)
+        assert (await socket.rest())[1] == code

@@ -9,9 +9,9 @@ import pytest
 from channels.layers import get_channel_layer
 
 from runs import bell, events
-from runs.consumers import read_places
 from runs.database import in_writer
 from runs.models import Run
+from runs.sockets import read_places
 from tests.api.asking import closed_with, is_refused
 from tests.api.conftest import People
 from tests.factories import add_event, end_run, finished_run, make_run, start_run, store_event

@@ -6,11 +6,11 @@ import pytest
 from django.db import IntegrityError
 
 from runs import actions
-from runs.actions import submit
+from runs.actions import RunOrder, submit
 from runs.database import in_reader, in_writer
 from runs.models import Conversation, Event, Message, Run, Status
 from tests.api.conftest import People
-from tests.factories import finished_run, make_agent, make_run, start_run
+from tests.factories import finished_run, make_agent, make_run, start_run, waiting_run
 
 
 async def test_a_run_is_accepted_and_stored_with_its_first_event(people: People) -> None:
@@ -104,7 +104,7 @@ async def test_messages_are_taken_with_texts_and_images(people: People) -> None:
     assert answer.status == 202
     run = await in_reader(Run.objects.get)
     assert run.input == messages
-    assert run.input_text == "Be short.\nWhat is it?\nThis."
+    assert run.input_text == "This.", "what is asked"
 
 
 async def test_an_unknown_agent_or_conversation_is_not_found(people: People) -> None:
@@ -212,12 +212,16 @@ async def test_a_twin_that_was_stored_in_the_same_moment_is_repeated(
 async def test_a_conflict_that_is_no_twin_is_not_hidden(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """R15"""
 
-    def conflict(*args: object) -> Run:
+    attempts = []
+
+    def conflict(user: object, order: RunOrder) -> Run:
+        attempts.append(order.idempotency_key)
         raise IntegrityError
 
-    monkeypatch.setattr(actions, "submit_run", conflict)
+    monkeypatch.setattr("runs.actions.submit._store_run", conflict)
     assert (await people.as_alice.post("/v1/runs", {"input": "x"})).status == 500
     assert (await people.as_alice.post("/v1/runs", {"input": "x"}, Idempotency_Key="k")).status == 500
+    assert attempts == ["", "k", "k"]
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "tab\tinside", "ümlaut"])
@@ -262,13 +266,7 @@ async def test_what_waits_keeps_its_words_to_itself(people: People) -> None:
 
 async def test_a_conversation_that_waits_for_an_approval_takes_no_run(people: People) -> None:
     """R16"""
-
-    def wait_for_approval() -> Run:
-        run = start_run(make_run(people.alice))
-        Run.objects.filter(pk=run.pk).update(status=Status.REQUIRES_APPROVAL)
-        return run
-
-    run = await in_writer(wait_for_approval)
+    run = await in_writer(waiting_run, people.alice, "a")
     answer = await people.as_alice.post("/v1/runs", {"input": "x", "conversation": run.conversation.public_id})
     assert (answer.status, answer.error["code"]) == (409, "pending_approval")
 

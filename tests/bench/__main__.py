@@ -1,10 +1,11 @@
 """How fast Agentsite is, beside a client that talks to the model itself, on the same machine in the same minute.
 
-    python -m tests.bench [--only first_text,stop,…] [--fan 10,50,100] [--json]
+    python -m tests.bench [--workers 2] [--only first_text,stop,…] [--fan 10,50,100] [--json]
 
 Needs nothing but this project: it starts a model that only counts (`model.py`) and the real server, each in a process
-of its own, with data in a temporary folder. The exit code is 1 where a limit is missed or a run went wrong, and
-2 where the server ended in the middle: then there are no figures.
+of its own, with data in a temporary folder. With `--workers` the site is not one process on SQLite but a web server and
+so many workers, on a PostgreSQL and a Redis that are started as well. The exit code is 1 where a limit is missed or a
+run went wrong, and 2 where the server ended in the middle: then there are no figures.
 """
 
 import argparse
@@ -24,10 +25,10 @@ from tests.bench.table import is_good, make_table
 
 def main(arguments: list[str]) -> int:
     given = read_arguments(arguments)
-    plan = Plan(fans=given.fan)
-    machine = describe_machine()
+    plan = Plan(fans=given.fan, workers=given.workers)
+    machine = describe_machine(given.workers)
     try:
-        with set_up_stage() as stage:
+        with set_up_stage(given.workers) as stage:
             results = measure(stage, plan, given.only)
     except SiteEnded as error:
         say(str(error))
@@ -45,6 +46,7 @@ def main(arguments: list[str]) -> int:
 
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure beside a direct client.")
+    parser.add_argument("--workers", type=int, default=0, help="so many on PostgreSQL and Redis; default: one process")
     parser.add_argument("--only", type=lambda text: text.split(","), help="scenarios, separated by commas")
     parser.add_argument("--fan", type=read_numbers, default=Plan.fans, help="how many runs at once; default 10,50,100")
     parser.add_argument("--json", action="store_true", help="one line of JSON a figure instead of the table")
@@ -91,9 +93,11 @@ def measure_start(stage: Stage, plan: Plan) -> Figures:
     return {"median": statistics.median(taken), "worst": max(taken), "wrong": 0}
 
 
-def describe_machine() -> str:
+def describe_machine(workers: int) -> str:
     load = f"load {os.getloadavg()[0]:.1f}"
-    return f"Python {platform.python_version()}, {os.cpu_count()} processors, {load} before the first measurement"
+    deployment = f"1 web server and {workers} workers on PostgreSQL and Redis" if workers else "one process on SQLite"
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} processors"
+    return f"{deployment}, {machine}, {load} before the first measurement"
 
 
 def say(text: str) -> None:

@@ -32,6 +32,8 @@ class Plan:
     flat_out_runs: int = 3
     flat_out_tokens: int = 5_000
     starts: int = 3
+    workers: int = 0
+    """In processes of their own; 0 is the one process that is all."""
 
 
 Scenario = Callable[[System, Model, Plan], Awaitable[Figures]]

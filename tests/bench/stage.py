@@ -6,11 +6,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.serving import PROJECT, Served, free_port
+from tests.postgres import new_database, running_postgres
+from tests.serving import PROJECT, Served, Working, free_port
+from tests.valkey import running_valkey
 
 AGENT = "bench"
 START_SECONDS = 30
@@ -24,29 +26,57 @@ class SiteEnded(Exception):
 class Stage:
     model_url: str
     site: Served
+    """Who is asked: the one process, or a web server."""
+    workers: tuple[Working, ...] = ()
 
     def check(self) -> None:
-        code = self.site.process.poll()
-        if code is not None:
-            raise SiteEnded(
-                f"The server ended in the middle, with exit code {code}. Its log ends:\n{self.site.log[-2000:]}"
-            )
+        for process in (self.site, *self.workers):
+            code = process.process.poll()
+            if code is not None:
+                raise SiteEnded(
+                    f"The server ended in the middle, with exit code {code}. Its log ends:\n{process.log[-2000:]}"
+                )
 
 
 @contextmanager
-def set_up_stage() -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="agentsite-bench-") as folder, run_model() as model_url:
-        data = Path(folder) / "data"
-        data.mkdir()
-        site = Served(data=data)
-        try:
-            site.start()
-            made = site.manage("create_agent", AGENT, "--base-url", f"{model_url}/v1", "--model", "fake")
-            assert made.returncode == 0, made.stderr
-            yield Stage(model_url, site)
-        finally:
-            if site.process.poll() is None:
-                site.stop()
+def set_up_stage(workers: int = 0) -> Iterator[Stage]:
+    """One process with SQLite, or a web server and so many workers on PostgreSQL and Redis."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentsite-bench-")))
+        model_url = stack.enter_context(run_model())
+        environment = stack.enter_context(run_servers()) if workers else {}
+        site = Served(make_room(folder, "web"), environment, ("--web-only",) if workers else ())
+        stack.callback(end, site)
+        site.start()
+        made = site.manage("create_agent", AGENT, "--base-url", f"{model_url}/v1", "--model", "fake")
+        assert made.returncode == 0, made.stderr
+        working = tuple(Working(make_room(folder, f"worker{number}"), environment) for number in range(workers))
+        for worker in working:
+            stack.callback(end, worker)
+            worker.start()
+        yield Stage(model_url, site, working)
+
+
+@contextmanager
+def run_servers() -> Iterator[dict[str, str]]:
+    """PostgreSQL and Redis of its own, as the tests have them; what a process must be told of them."""
+    with running_postgres() as postgres, new_database(postgres) as database, running_valkey() as redis:
+        yield {
+            "DATABASE_URL": database,
+            "REDIS_URL": redis,
+            "AGENTSITE_SECRET_KEY": "a secret that all of them share, as long as it should be",
+        }
+
+
+def make_room(folder: Path, name: str) -> Path:
+    room = folder / name
+    room.mkdir()
+    return room
+
+
+def end(process: Served) -> None:
+    if hasattr(process, "process") and process.process.poll() is None:
+        process.stop()
 
 
 @contextmanager

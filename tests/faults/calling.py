@@ -111,6 +111,8 @@ class Caller:
     async def following(self, run: Started, after: int = 0) -> AsyncIterator[AsyncIterator[Frame]]:
         path = f"/v1/runs/{run.run_id}/events"
         async with self.session.get(path, headers={"Last-Event-ID": str(after)}) as response:
+            if response.status == 503:
+                response.raise_for_status()  # its database is away: one of the ways in which a server is gone
             assert response.status == 200, await response.text()
             yield read_frames(response.content)
 

@@ -33,16 +33,21 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seed]:
     with ExitStack() as databases:
         server = os.environ.get("DATABASE_URL")
         database = databases.enter_context(new_database(server)) if server else None
-        environment = TOOLS if database is None else {**TOOLS, "DATABASE_URL": database}
-        planting = subprocess.run(
-            [sys.executable, "-m", "tests.faults.seed"],
-            cwd=PROJECT,
-            env=Served(data, environment).full_environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        yield Seed(data, planting.stdout.split()[-1], database)
+        yield Seed(data, plant_seed(data, database), database)
+
+
+def plant_seed(data: Path, database: str | None) -> str:
+    """Make the data; the API key."""
+    environment = TOOLS if database is None else {**TOOLS, "DATABASE_URL": database}
+    planting = subprocess.run(
+        [sys.executable, "-m", "tests.faults.seed"],
+        cwd=PROJECT,
+        env=Served(data, environment).full_environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return planting.stdout.split()[-1]
 
 
 @contextmanager
@@ -61,25 +66,14 @@ def place(seed: Seed, tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def make_site(
-    place: dict[str, str], seed: Seed, tmp_path: Path, serve_site: Callable[..., Served]
-) -> Callable[[], Served]:
-    """Sites that are not started yet, on the same database where that is possible; `environment` can be changed."""
-
-    def make() -> Served:
-        # On PostgreSQL a worker waits for the leases of the one before. With SQLite it must not: `release_orphans`.
-        lease = {"AGENTSITE_LEASE_SECONDS": "2" if seed.database else "3600"}
-        site = serve_site(**TOOLS, **lease, **place, EFFECTS_FILE=str(tmp_path / "effects"))
-        shutil.copytree(tmp_path / "copy", site.data, dirs_exist_ok=True)
-        site.password, site.key = "known", seed.key
-        return site
-
-    return make
-
-
-@pytest.fixture
-def site(make_site: Callable[[], Served]) -> Served:
-    return make_site()
+def site(place: dict[str, str], seed: Seed, tmp_path: Path, serve_site: Callable[..., Served]) -> Served:
+    """Not started yet; its `environment` can be changed."""
+    # On PostgreSQL a worker waits for the leases of the one before. With SQLite it must not: `release_orphans`.
+    lease = {"AGENTSITE_LEASE_SECONDS": "2" if seed.database else "3600"}
+    site = serve_site(**TOOLS, **lease, **place, EFFECTS_FILE=str(tmp_path / "effects"))
+    shutil.copytree(tmp_path / "copy", site.data, dirs_exist_ok=True)
+    site.password, site.key = "known", seed.key
+    return site
 
 
 @pytest.fixture

@@ -29,6 +29,13 @@ async def mark(name: str, context: ToolContext) -> str:
     return f"marked {name}"
 
 
+@tool(approval="always")
+async def mark_if_approved(name: str, context: ToolContext) -> str:
+    """Leave a mark, if somebody wants it."""
+    leave_a_mark(name, context)
+    return f"marked {name}"
+
+
 @tool()
 async def mark_and_hang(name: str, context: ToolContext) -> str:
     """Leave a mark and never come back."""

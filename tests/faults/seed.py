@@ -20,7 +20,16 @@ def plant() -> str:
     account = set_up_site()
     assert account is not None
     provider = Provider.objects.get(kind=Provider.Kind.DEMO)
-    tools = ["mark", "mark_and_hang", "mark_and_block", "mark_and_die", "die_and_mark", "shout", "wait"]
+    tools = [
+        "mark",
+        "mark_if_approved",
+        "mark_and_hang",
+        "mark_and_block",
+        "mark_and_die",
+        "die_and_mark",
+        "shout",
+        "wait",
+    ]
     for slug in ("sequential", "parallel"):
         agent = Agent(slug=slug, name=slug, provider=provider, model="demo", tools=tools, max_steps=5)
         agent.has_parallel_tools = slug == "parallel"

@@ -6,10 +6,12 @@ python -m tests.runs.flood PORT
 import sys
 from typing import Any
 
+from runs.body_limit import BodyLimit
 from runs.server import PatientServer, close_event_loop
 
 CHUNK = 16 * 1024
 CHUNKS = 2000
+MOST = 100_000
 counts = {"sent": 0, "ended": 0}
 
 
@@ -32,6 +34,12 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         case "/broken":
             await send({"type": "http.response.body", "body": b"half", "more_body": True})
             raise RuntimeError("broken half-way")
+        case "/length":
+            length, has_more = 0, True
+            while has_more:
+                message = await receive()
+                length, has_more = length + len(message["body"]), message["more_body"]
+            await send({"type": "http.response.body", "body": str(length).encode()})
         case path:
             await send({"type": "http.response.body", "body": str(counts[path[1:]]).encode()})
 
@@ -46,5 +54,6 @@ async def flood(send: Any) -> None:
 
 
 if __name__ == "__main__":
-    PatientServer(application, endpoints=[f"tcp:port={sys.argv[1]}:interface=127.0.0.1"], verbosity=0).run()
+    endpoint = f"tcp:port={sys.argv[1]}:interface=127.0.0.1"
+    PatientServer(application, endpoints=[endpoint], verbosity=0, body_limit=BodyLimit(MOST, b'"too large"')).run()
     close_event_loop()

@@ -13,10 +13,10 @@ from django.utils import timezone
 from gateway.agent import Agent as LiveAgent
 from gateway.messages import Message as Said
 from runs import actions, events
-from runs.actions import RunOrder
+from runs.actions import Decision, RunOrder
 from runs.database import in_reader, in_writer
 from runs.journal import as_said
-from runs.models import Agent, Conversation, Event, Message, Provider, Run
+from runs.models import Agent, Approval, Conversation, Event, Message, OutboxEmail, Provider, Run
 from runs.worker import Worker
 from tests.scripted import ScriptedProvider, find_malformed
 
@@ -41,9 +41,18 @@ class Stage:
                 provider=provider,
                 model="scripted",
                 is_default=True,
-                tools=["current_time", "calculator", "wait", "remember", "recall"],
+                tools=["current_time", "calculator", "wait", "remember", "recall", "send_email"],
             )
         )
+
+    async def change_agent(self, **fields: Any) -> None:
+        def change() -> None:
+            agent = Agent.objects.select_related("provider").get(pk=self.agent.pk)
+            for name, value in fields.items():
+                setattr(agent, name, value)
+            actions.save_agent(agent)
+
+        await in_writer(change)
 
     def script(self, *answers: Any) -> ScriptedProvider:
         self.provider.answers = list(answers)
@@ -86,9 +95,12 @@ class Stage:
         async def claim_nothing(claim_some: object, most: int) -> bool:
             return False
 
+        async def report_nothing() -> None:
+            pass
+
         worker.journal._write = frozen_write  # type: ignore[method-assign]
         worker._claim = claim_nothing  # type: ignore[method-assign]
-        worker._renew = lambda: None  # type: ignore[method-assign]
+        worker._report = report_nothing  # type: ignore[method-assign]
         self._frozen.append((worker, task, thawed))
         self.worker = self._task = None
         past = timezone.now() - timedelta(seconds=1)
@@ -143,7 +155,35 @@ class Stage:
     async def stop(self, run: Run, by: str = "alice", via: str = "api") -> Run:
         return await in_reader(actions.request_stop, run.pk, by=by, via=via)
 
+    async def decide(self, run: Run, *decisions: Decision, by: User | None = None, via: str = "api") -> tuple[Run, int]:
+        return await in_reader(actions.decide_approvals, run.pk, decisions, by=by or self.alice, via=via)
+
+    async def approve(self, run: Run, *call_ids: str, by: User | None = None) -> tuple[Run, int]:
+        return await self.decide(run, *(Decision(call_id, True) for call_id in call_ids), by=by)
+
+    async def deny(self, run: Run, *call_ids: str, reason: str = "", by: User | None = None) -> tuple[Run, int]:
+        return await self.decide(run, *(Decision(call_id, False, reason=reason) for call_id in call_ids), by=by)
+
     # -- what is there afterwards
+
+    async def waiting(self, run: Run, calls: int = 1) -> Run:
+        """Wait until so many calls of the run have been asked for, in all."""
+        async with asyncio.timeout(20):
+            asked = 0
+            async for batch in events.follow_run(run):
+                asked += sum(line.type == events.APPROVAL_REQUESTED for line in batch)
+                if asked >= calls:
+                    break
+        run = await self.fresh(run)
+        assert run.status == "requires_approval"
+        return run
+
+    async def approvals(self, run: Run) -> list[Approval]:
+        return await in_reader(lambda: list(Approval.objects.filter(run=run).order_by("pk")))
+
+    async def outbox(self) -> list[str]:
+        """To whom e-mails were sent, in order."""
+        return await in_reader(lambda: list(OutboxEmail.objects.order_by("pk").values_list("to", flat=True)))
 
     async def ended(self, run: Run) -> Run:
         """Wait for the end, as a watcher does."""
@@ -189,7 +229,14 @@ class Stage:
         )
         assert sorted(positions) == list(range(1, len(positions) + 1))
         if self.worker is not None and run.conversation.public_id in self.worker.pool._slots:
-            assert (await self.live_agent(run)).history == stored, "memory and database hold the same"
+            context = stored[conversation.context_from :]
+            agent = await self.live_agent(run)
+            # An agent that let go of a waiting run holds nothing of the conversation, and knows it.
+            assert agent.history == (context if agent.last_position else []), "memory and database hold the same"
+        approvals = await self.approvals(run)
+        assert all(approval.status != "pending" for approval in approvals), "nobody is shown as awaiting"
+        decided = [event["tool_call_id"] for event in told if event["type"] == events.APPROVAL_DECIDED]
+        assert sorted(decided) == sorted(approval.tool_call_id for approval in approvals), "each decided once"
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):

@@ -14,12 +14,25 @@ from django.utils import timezone
 
 from runs import access, actions, events
 from runs.actions import RunOrder
-from runs.models import Agent, AgentVersion, ApiKey, Event, Message, Note, Provider, Run, Worker
+from runs.models import (
+    Agent,
+    AgentVersion,
+    ApiKey,
+    Approval,
+    Event,
+    Message,
+    Note,
+    OutboxEmail,
+    Provider,
+    Run,
+    Worker,
+)
 from runs.setup import set_up_site
 
 pytestmark = pytest.mark.django_db
 
-TABLES = ["agent", "apikey", "conversation", "event", "message", "note", "provider", "run", "worker"]
+READ_ONLY = ["approval", "conversation", "event", "message", "note", "outboxemail", "run", "worker"]
+TABLES = ["agent", "apikey", "provider", *READ_ONLY]
 
 
 @pytest.fixture
@@ -47,12 +60,27 @@ def say(run: Run) -> None:
     Message.objects.create(conversation=run.conversation, run=run, position=1, role="user", content="hello")
 
 
+def ask(run: Run, name: str = "send_email") -> Approval:
+    return Approval.objects.create(
+        run=run,
+        tool_call_id="call_1",
+        position=2,
+        name=name,
+        arguments={"to": "ada@example.com"},
+        schema={"type": "object"},
+        requested_at=timezone.now(),
+        on_expiry="deny",
+    )
+
+
 def fill_tables(user: User, count: int) -> None:
     """So many rows in every table, none sharing its relations with another."""
     for number in range(count):
         run = submit(user, f"question {number}")
         say(run)
         Note.objects.create(conversation=run.conversation, key="k", text="t")
+        OutboxEmail.objects.create(conversation=run.conversation, to="ada@example.com", subject="s", body="b")
+        ask(run)
         Worker.objects.create(name=f"w{run.pk}", started_at=timezone.now(), seen_at=timezone.now())
         owner = User.objects.create_user(f"user of {run.pk}")
         ApiKey.make(name="key", user=owner)
@@ -108,7 +136,7 @@ def test_every_row_has_a_page_and_every_list_can_be_searched(admin: Client, alic
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("table", ["conversation", "event", "message", "note", "run", "worker"])
+@pytest.mark.parametrize("table", READ_ONLY)
 def test_what_runs_have_written_nobody_edits(admin: Client, alice: User, table: str) -> None:
     fill_tables(alice, 1)
     row = admin.get(list_page(table)).context["cl"].model.objects.first()
@@ -136,8 +164,10 @@ def test_a_run_leads_to_its_own_events_and_messages(admin: Client, alice: User) 
     run, other = submit(alice), submit(alice)
     say(run)
     say(other)
+    ask(run)
+    ask(other)
     page = admin.get(row_page(run)).content.decode()
-    for model in (Event, Message):
+    for model in (Approval, Event, Message):
         link = re.search(rf'href="(/admin/runs/{model._meta.model_name}/\?run__exact=\d+)">1</a>', page)
         assert link is not None
         assert {row.run for row in admin.get(link[1]).context["cl"].result_list} == {run}
@@ -250,15 +280,60 @@ def test_another_agent_can_become_the_default_one(admin: Client, provider: Provi
     assert Agent.objects.get(is_default=True) == other
 
 
-def test_an_agent_keeps_what_its_form_does_not_show(admin: Client) -> None:
+def test_an_agent_keeps_a_tool_that_is_gone_and_its_rule(admin: Client) -> None:
     agent = Agent.objects.get(slug="demo")
-    agent.approvals = {"wait": "always"}
+    agent.approvals = {"wait": "always", "a tool that is gone": "always"}
     agent.tools = [*agent.tools, "a tool that is gone"]
     actions.save_agent(agent)
     assert admin.post(row_page(agent), form_of(admin, row_page(agent))).status_code == 302
     agent.refresh_from_db()
-    assert agent.approvals == {"wait": "always"}
+    assert agent.approvals == {"wait": "always", "a tool that is gone": "always"}
     assert "a tool that is gone" in agent.tools
+    assert agent.version == 2, "nothing was changed by the form"
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ("[]", None),
+        ("", None),
+        ('{"wait": "always", "send_email": "never"}', None),
+        ('{"wait": {"properties": {"seconds": {"minimum": 60}}}}', None),
+        ('["wait"]', "Give an object"),
+        ('{"fly": "always"}', "does not have the tool &#x27;fly&#x27;"),
+        ('{"wait": "sometimes"}', "The rule for wait must be"),
+        ('{"wait": {}}', "The rule for wait must be"),
+        (
+            '{"wait": {"properties": {"seconds": {"minimum": "x"}}}}',
+            "properties.seconds.minimum: &#x27;x&#x27; is not of",
+        ),
+        ('{"wait": {"properties": {"hours": {"minimum": 1}}}}', "argument &#x27;hours&#x27;"),
+        ('{"wait": {"seconds": {"minimum": 60}}}', "no keyword of JSON schema"),
+        ('{"wait": ', "Enter a valid JSON"),
+    ],
+)
+def test_approval_rules_are_checked_where_they_are_saved(admin: Client, rules: str, words: str | None) -> None:
+    agent = Agent.objects.get(slug="demo")
+    form = {**form_of(admin, row_page(agent)), "approvals": rules}
+    response = admin.post(row_page(agent), form)
+    assert response.status_code == (302 if words is None else 200)
+    if words is not None:
+        assert words in response.content.decode()
+        agent.refresh_from_db()
+        assert agent.approvals == {}
+
+
+def test_who_decided_what_can_be_looked_up(admin: Client, alice: User) -> None:
+    """R14: read-only history, with filters."""
+    approval = ask(submit(alice))
+    decided = {"status": "approved", "decided_by": "bob", "decided_via": "api", "decided_at": timezone.now()}
+    Approval.objects.filter(pk=approval.pk).update(**decided, edited_arguments={"to": "someone else"})
+    ask(submit(alice), "wait")
+    assert admin.get(list_page("approval"), {"status__exact": "approved"}).context["cl"].result_count == 1
+    page = admin.get(row_page(approval)).content.decode()
+    assert "bob" in page
+    assert "ada@example.com" in page
+    assert "someone else" in page
 
 
 def test_an_agents_page_shows_the_newest_versions_at_a_constant_price(admin: Client) -> None:

@@ -1,5 +1,6 @@
 """The commands for people and scripts: what they make, that they can be repeated, and what they refuse."""
 
+import json
 from io import StringIO
 from typing import Any
 
@@ -57,6 +58,14 @@ class TestCreateAgent:
         agent = create_agent("helper")
         assert (agent.tools, agent.approvals, agent.has_parallel_tools) == ([], {}, False)
 
+    def test_a_rule_can_be_given_for_each_tool(self) -> None:
+        rule = {"properties": {"seconds": {"minimum": 60}}}
+        agent = create_agent(
+            *("helper", "--tool", "wait", "--tool", "recall", "--tool", "send_email", "--requires-approval", "recall"),
+            *("--requires-approval", f"wait={json.dumps(rule)}", "--requires-approval", "send_email=never"),
+        )
+        assert agent.approvals == {"recall": "always", "wait": rule, "send_email": "never"}
+
     def test_there_is_one_default_agent(self) -> None:
         create_agent("first", "--default")
         create_agent("second", "--default")
@@ -81,18 +90,14 @@ class TestCreateAgent:
     def test_a_credential_in_the_address_does_not_become_a_name(self) -> None:
         assert create_agent(url="http://user:password@models.example/v1").provider.name == "models.example/v1"
 
-    def test_says_that_approvals_are_not_asked_for_yet(self) -> None:
-        _, err = run(
-            *("create_agent", "helper", "--base-url", URL, "--model", "small", "--tool", "wait"),
-            *("--requires-approval", "wait"),
-        )
-        assert "not asked for yet" in err
-
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["--tool", "fly"], "Unknown tools: fly. There are: calculator, current_time"),
+            (["--tool", "fly"], "Unknown tools: fly. There are: calculator, check_process"),
             (["--requires-approval", "wait"], "does not have: wait"),
+            (["--tool", "wait", "--requires-approval", "wait={"], "The rule for wait is no JSON"),
+            (["--tool", "wait", "--requires-approval", "wait=7"], "The rule for wait must be"),
+            (["--tool", "wait", "--requires-approval", 'wait={"required": ["hours"]}'], "names the argument 'hours'"),
             (["--max-steps", "0"], "max_steps"),
             (["--base-url", "localhost:11434"], "http or https address"),
             (["--base-url", "http://"], "http or https address"),

@@ -7,7 +7,20 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 ROOMS = ("agentsite", "runs", "gateway")
 # The worker, what it is made of, and who asks which tools there are.
-MAY_IMPORT_GATEWAY = {f"runs/{name}.py" for name in ("worker", "execution", "journal", "assembly", "toolbox")}
+MAY_IMPORT_GATEWAY = {
+    f"runs/{name}.py"
+    for name in (
+        "assembly",
+        "caretaker",
+        "execution",
+        "journal",
+        "tasks",
+        "toolbox",
+        "tracing",
+        "window",
+        "worker",
+    )
+}
 
 
 def sources(*rooms: str) -> list[Path]:

@@ -48,6 +48,13 @@ async def test_reasoning_tools_and_progress_are_events(working) -> None:
     assert order.index("message.completed") < order.index("tool.started") < order.index("tool.completed")
 
 
+async def test_each_message_tells_what_the_run_has_used_until_then(working) -> None:
+    working.script(["a", call("current_time"), used(10, 5)], ["b", used(20, 5)])
+    run = await working.ended(await working.submit())
+    told = [event for event in await working.events(run) if event["type"] == "message.completed"]
+    assert [event["usage"]["total_tokens"] for event in told] == [15, 40]
+
+
 async def test_the_next_run_sees_all_messages_of_the_earlier_ones_with_the_same_agent(working) -> None:
     """P1, C8."""
     first = await working.ended(await working.submit("one"))
@@ -101,7 +108,7 @@ async def test_after_the_end_the_worker_holds_nothing_of_the_run(working) -> Non
     # The thread that wrote the end may need a moment more to let go of what it wrote.
     await working.until(lambda: gc.collect() >= 0 and execution() is None and work() is None)
     assert not working.worker.executions
-    assert not working.worker._tasks
+    assert not working.worker._running
     assert working.provider.open_streams == 0
     assert not any(task.get_name().startswith(("run ", "work ", "tool ")) for task in asyncio.all_tasks())
 

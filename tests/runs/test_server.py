@@ -1,4 +1,4 @@
-"""The server waits for slow readers: what it holds for them stays bounded, and nobody else notices."""
+"""The server waits for slow readers and refuses huge bodies: what it holds stays bounded, and nobody else notices."""
 
 import http.client
 import socket
@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 from websockets.sync.client import connect
 
-from tests.runs.flood import CHUNK, CHUNKS, chunk
+from tests.runs.flood import CHUNK, CHUNKS, MOST, chunk
 from tests.serving import PROJECT, free_port
 
 # The server's own buffer is 64 KiB; the rest is what the two kernels' socket buffers may hold.
@@ -133,3 +133,59 @@ def test_a_connection_serves_one_stream_after_another(flood: Flood) -> None:
             connection.request("GET", "/flood")
             with connection.getresponse() as response:
                 assert len(response.read()) == CHUNK * CHUNKS
+
+
+def read_to_the_end(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes."""
+    received = b""
+    while data := connection.recv(65536):
+        received += data
+    return received
+
+
+def refusal(received: bytes) -> bytes:
+    """The body of the one answer that was received, which is a refusal."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"Content-Length: %d\r\n" % len(body) in head
+    return body
+
+
+@pytest.mark.parametrize("expect", [b"", b"Expect: 100-continue\r\n"])
+def test_a_body_that_declares_too_much_is_refused_before_it_is_sent(flood: Flood, expect: bytes) -> None:
+    with flood.connect() as client:
+        client.sendall(b"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n" + expect + b"\r\n")
+        answer = client.recv(65536)
+        client.shutdown(socket.SHUT_WR)
+        assert refusal(answer + read_to_the_end(client)) == b'"too large"'
+    assert flood.read("/length") == b"0", "the server goes on"
+
+
+def test_a_body_in_chunks_is_refused_when_it_has_become_too_much(flood: Flood) -> None:
+    with flood.connect() as client:
+        client.sendall(b"POST /length HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        piece = b"2710\r\n" + b"x" * 10_000 + b"\r\n"
+        for _ in range(MOST // 10_000):
+            client.sendall(piece)
+        client.sendall(piece)
+        answer = client.recv(65536)
+        client.sendall(piece * 10)
+        client.shutdown(socket.SHUT_WR)
+        assert refusal(answer + read_to_the_end(client)) == b'"too large"'
+
+
+def test_a_client_that_sends_everything_before_it_reads_gets_the_refusal_too(flood: Flood) -> None:
+    """The connection is not reset under it, and is closed when everything has come."""
+    with flood.connect() as client:
+        size = 50 * MOST
+        client.sendall(b"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size)
+        client.sendall(b"x" * size)
+        assert refusal(read_to_the_end(client)) == b'"too large"'
+
+
+def test_a_body_as_large_as_is_allowed_is_taken(flood: Flood) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", flood.port, timeout=20)) as connection:
+        for body in (b"x" * MOST, iter([b"x" * (MOST - 1), b"x"])):
+            connection.request("POST", "/length", body, encode_chunked=not isinstance(body, bytes))
+            with connection.getresponse() as response:
+                assert (response.status, response.read()) == (200, str(MOST).encode())

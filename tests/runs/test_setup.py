@@ -17,7 +17,7 @@ def test_a_new_site_has_a_demo_agent_that_needs_no_key() -> None:
     assert (agent.slug, agent.is_default, agent.has_parallel_tools, agent.version) == ("demo", True, True, 1)
     assert agent.provider.kind == Provider.Kind.DEMO
     assert set(agent.tools) <= set(known_tools())
-    assert len(agent.examples) == 3
+    assert len(agent.examples) == 4
     agent.full_clean()
 
 

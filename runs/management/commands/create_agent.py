@@ -1,12 +1,14 @@
 """An agent on any OpenAI-compatible endpoint, made or updated.
 
     manage.py create_agent SLUG --base-url URL --model NAME [--api-key KEY | --api-key-env VAR] [--tool NAME]…
-        [--requires-approval TOOL]… [--parallel-tools] [--max-steps N] [--instructions TEXT] [--name NAME] [--default]
+        [--requires-approval TOOL[=RULE]]… [--parallel-tools] [--max-steps N] [--instructions TEXT] [--name NAME]
+        [--default] [--fallback-model NAME]
 
 Tools, approvals and --parallel-tools become exactly what is given; of the other options, what is left out stays as it
 is. The provider is named after the endpoint and shared by its agents, as long as they use the same credential.
 """
 
+import json
 from argparse import ArgumentParser
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,18 +35,26 @@ class Command(BaseCommand):
         credential.add_argument("--api-key", default="", help="stored encrypted")
         credential.add_argument("--api-key-env", default="", metavar="VAR", help="environment variable with the key")
         parser.add_argument("--tool", action="append", default=[], dest="tools", metavar="NAME")
-        parser.add_argument("--requires-approval", action="append", default=[], dest="approvals", metavar="TOOL")
+        parser.add_argument(
+            "--requires-approval",
+            action="append",
+            default=[],
+            dest="approvals",
+            metavar="TOOL[=RULE]",
+            help="a person decides before it runs; RULE is a JSON schema of the arguments for which, default: always",
+        )
         parser.add_argument("--parallel-tools", action="store_true", help="run calls asked for together together")
         parser.add_argument("--max-steps", type=int, metavar="N")
         parser.add_argument("--instructions", metavar="TEXT", help="the system prompt")
+        parser.add_argument("--fallback-model", metavar="NAME", help="a second model at the same endpoint")
         parser.add_argument("--name", help="how people name it; default: the slug")
         parser.add_argument("--default", action="store_true", help="it answers where no agent is named")
 
     def handle(self, *, slug: str, base_url: str, model: str, api_key: str, api_key_env: str, **options: Any) -> None:
         # A script may well run before the first start of the server.
         call_command("migrate", verbosity=0, interactive=False)
-        tools, approvals = unique(options["tools"]), unique(options["approvals"])
-        check_tools(tools, approvals)
+        tools, approvals = unique(options["tools"]), read_rules(options["approvals"])
+        check_tools(tools, list(approvals))
         with writing():
             agent = Agent.objects.filter(slug=slug).first() or Agent(slug=slug, name=slug)
             is_new = agent.pk is None
@@ -53,25 +63,37 @@ class Command(BaseCommand):
                 agent.provider = find_provider(slug, base_url, api_key, api_key_env)
                 agent.model = model
                 agent.tools = tools
-                agent.approvals = dict.fromkeys(approvals, "always")
+                agent.approvals = approvals
                 agent.has_parallel_tools = options["parallel_tools"]
-                for field in ("max_steps", "instructions", "name"):
+                for field in ("max_steps", "instructions", "name", "fallback_model"):
                     if options[field] is not None:
                         setattr(agent, field, options[field])
                 agent.is_default = agent.is_default or options["default"]
                 # There may be a default agent now; saving this one takes its place.
                 agent.full_clean(validate_constraints=False)
+                actions.save_agent(agent)
             except ValidationError as error:
                 raise CommandError(describe(error)) from None
-            actions.save_agent(agent)
-        if approvals:
-            self.stderr.write("Approvals are stored but not asked for yet: these tools run without asking.")
+            except actions.Refused as refused:
+                raise CommandError(str(refused)) from None
         done = "made" if is_new else "updated"
         self.stdout.write(f"Agent {slug} {done}: version {agent.version}, {model} at {agent.provider}.")
 
 
 def unique(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
+
+
+def read_rules(given: list[str]) -> dict[str, Any]:
+    """TOOL or TOOL=RULE, each as a rule by the name of its tool."""
+    rules: dict[str, Any] = {}
+    for text in given:
+        name, has_rule, rule = text.partition("=")
+        try:
+            rules[name] = json.loads(rule) if has_rule and rule not in ("always", "never") else rule or "always"
+        except ValueError as error:
+            raise CommandError(f"The rule for {name} is no JSON: {error}.") from None
+    return rules
 
 
 def check_tools(tools: list[str], approvals: list[str]) -> None:

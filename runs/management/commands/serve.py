@@ -19,19 +19,20 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import IO, Any
 
+import orjson
 from channels.routing import get_default_application
 from daphne.endpoints import build_endpoint_description_strings
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from runs import actions, bell, welcome
+from runs.api.bodies import too_large
+from runs.api.errors import envelope_of
+from runs.body_limit import BodyLimit
 from runs.database import close_threads
 from runs.server import PatientServer, before_shutdown, close_event_loop, event_loop
-from runs.setup import set_up_site
-from runs.toolbox import known_tools
+from runs.setup import check_worker_settings, migrate_site, set_up_site
 from runs.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Command(BaseCommand):
         check_address(host, port)
         # Held open, and with it the lock, until the process ends.
         lock = None if web_only or connection.vendor != "sqlite" else take_data_directory()
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate_site()
         account = set_up_site()
         if lock is not None:
             actions.release_orphans()
@@ -97,6 +98,7 @@ class Site:
             signal_handlers=False,
             verbosity=0,
             server_name="",
+            body_limit=BodyLimit(settings.DATA_UPLOAD_MAX_MEMORY_SIZE, orjson.dumps(envelope_of(too_large()))),
         )
 
     def serve(self, when_ready: Callable[[], None]) -> int:
@@ -157,10 +159,7 @@ class Site:
 
 
 def check_configuration() -> None:
-    try:
-        known_tools()
-    except ImproperlyConfigured as error:
-        raise CommandError(str(error)) from error
+    check_worker_settings()
     if settings.STATIC_ROOT and not (settings.STATIC_ROOT / "staticfiles.json").exists():
         raise CommandError("The static files are not collected. Run: manage.py collectstatic --noinput")
 

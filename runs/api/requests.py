@@ -1,0 +1,22 @@
+"""A request under `/v1`, whose client may leave before it is answered."""
+
+from collections.abc import Awaitable, Callable
+
+from django.core.handlers.asgi import ASGIRequest
+
+Act = Callable[[], Awaitable[None]]
+
+
+class ApiRequest(ASGIRequest):
+    """An async view says by `when_left` what is to be done if its client leaves too early. Not by catching its
+    cancellation: a server that shuts down cancels it as well, and that is nobody's wish to end anything."""
+
+    _act_when_left: Act | None = None
+
+    def when_left(self, act: Act) -> None:
+        self._act_when_left = act
+
+    async def leave(self) -> None:
+        """The client is gone."""
+        if self._act_when_left is not None:
+            await self._act_when_left()

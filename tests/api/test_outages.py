@@ -1,0 +1,77 @@
+"""A database that is away: callers are told to come back, and who follows a run is kept."""
+
+import logging
+
+import pytest
+from django.db import OperationalError
+
+from runs import access, events
+from runs.database import in_writer
+from runs.outages import OneLine
+from tests.api.asking import closed_with
+from tests.api.conftest import People
+from tests.factories import finished_run
+
+
+class Outage:
+    """For so many calls, where it is put."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def cut(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+        whole = getattr(owner, name)
+
+        def broken(*args: object, **kwargs: object) -> object:
+            if self.calls:
+                self.calls -= 1
+                raise OperationalError("server closed the connection\n\tunexpectedly")
+            return whole(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, broken)
+
+
+async def test_a_call_is_refused_for_a_moment(
+    people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Outage(1).cut(monkeypatch, access, "visible_runs")
+    answer = await people.as_alice.get("/v1/runs")
+    assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "database_unavailable", "1")
+    assert "Traceback" not in caplog.text
+    assert (await people.as_alice.get("/v1/runs")).status == 200
+
+
+async def test_a_stream_waits_for_the_database(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R4, R5"""
+    run = await in_writer(finished_run, people.alice)
+    whole = await people.as_alice.events(f"/v1/runs/{run.public_id}/events")
+    monkeypatch.setattr(events, "AWAY_SECONDS", 0.001)
+    Outage(3).cut(monkeypatch, events, "read_log")
+    assert await people.as_alice.events(f"/v1/runs/{run.public_id}/events") == whole
+
+
+async def test_a_socket_is_told_to_come_back(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = await in_writer(finished_run, people.alice)
+    Outage(1).cut(monkeypatch, access, "followable_runs")
+    assert await closed_with(people.as_alice, f"/ws/runs/{run.public_id}/") == 1013
+
+
+def test_a_lost_connection_is_one_line_in_the_log_and_anything_else_is_not_touched() -> None:
+    def record_of(error: Exception, name: str = "somebody") -> logging.LogRecord:
+        try:
+            raise RuntimeError("it failed") from error
+        except RuntimeError as failure:
+            return logging.LogRecord(name, logging.ERROR, "", 0, "It\nfailed.", (), (type(failure), failure, None))
+
+    outage = record_of(OperationalError("server closed\n\tthe connection"))
+    assert OneLine().filter(outage)
+    assert (outage.getMessage(), outage.levelname, outage.exc_info) == (
+        "It failed. (server closed the connection)",
+        "WARNING",
+        None,
+    )
+    assert not OneLine().filter(record_of(OperationalError("again"), "asyncio"))
+    mistake = record_of(ValueError("a mistake"))
+    assert OneLine().filter(mistake)
+    assert mistake.exc_info is not None
+    assert mistake.levelname == "ERROR"

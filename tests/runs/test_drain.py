@@ -1,0 +1,71 @@
+"""Draining: a worker that takes no new runs, goes on with those it has, and can be asked to take some again."""
+
+import asyncio
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from runs import actions
+from runs.database import in_writer
+from runs.models import Worker
+from tests.runs.stage import Stage
+from tests.scripted import Gate
+
+
+async def test_a_worker_drains_and_takes_runs_again(working: Stage) -> None:
+    worker = working.worker
+    assert worker is not None
+    gate = Gate()
+    working.script(["one ", gate, "two"], ["three"])
+    first = await working.submit()
+    await working.shown(first, "one")
+    await in_writer(actions.drain_worker, worker.name)
+    await worker._report()
+    second = await working.submit()
+    gate.open()
+    first = await working.ended(first)
+    assert (first.status, first.output) == ("completed", "one two")
+    # Whatever it hears and however often it looks.
+    worker._look_for_all()
+    while worker._work.is_set():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert (await working.fresh(second)).status == "queued"
+
+    await in_writer(actions.drain_worker, worker.name, is_draining=False)
+    await worker._report()
+    second = await working.ended(second)
+    assert (second.status, second.output) == ("completed", "three")
+
+
+async def test_a_worker_that_was_forgotten_reports_anew(working: Stage) -> None:
+    """It was frozen for a day, and others have cleared its row away."""
+    worker = working.worker
+    assert worker is not None
+    await in_writer(Worker.objects.all().delete)
+    await worker._report()
+    assert await in_writer(lambda: Worker.objects.get().name) == worker.name
+
+
+@pytest.mark.django_db
+def test_an_admin_drains_a_worker_and_somebody_who_may_not_change_it_does_not(client: Client) -> None:
+    now = timezone.now()
+    worker = Worker.objects.create(name="w1", started_at=now, seen_at=now, active_runs=2, max_runs=10, reused_agents=3)
+    order = {"action": "drain", "_selected_action": [worker.pk]}
+    admin = User.objects.create_superuser("admin")
+    client.force_login(admin)
+    page = client.get("/admin/runs/worker/").content.decode()
+    assert "takes runs" in page
+    assert "2 of 10" in page
+    assert client.get("/admin/runs/run/?worker=w1").status_code == 200
+    assert "100% of 3 runs" in page
+    client.post("/admin/runs/worker/", order)
+    assert Worker.objects.get().is_draining
+    assert "draining" in client.get("/admin/runs/worker/").content.decode()
+    client.post("/admin/runs/worker/", {**order, "action": "take_runs_again"})
+    assert not Worker.objects.get().is_draining
+
+    client.force_login(User.objects.create_user("staff", is_staff=True))
+    client.post("/admin/runs/worker/", order)
+    assert not Worker.objects.get().is_draining
