@@ -30,6 +30,7 @@ from runs import actions, bell, welcome
 from runs.api.bodies import too_large
 from runs.api.errors import envelope_of
 from runs.body_limit import BodyLimit
+from runs.collector import put_imports_aside
 from runs.database import close_threads
 from runs.server import PatientServer, before_shutdown, close_event_loop, event_loop
 from runs.setup import check_worker_settings, migrate_site, set_up_site
@@ -111,6 +112,7 @@ class Site:
             bell.live_at(loop)
             if self.has_worker:
                 self.start_worker(loop)
+            put_imports_aside()
             loop.call_soon(when_ready)
 
         self.server.ready_callable = ready

@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from runs import bell
+from runs.collector import put_imports_aside
 from runs.database import close_threads
 from runs.setup import check_worker_settings, migrate_site
 from runs.worker import Worker
@@ -56,6 +57,7 @@ class Command(BaseCommand):
         leaving = Leaving(worker)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, leaving.hear_signal)
+        put_imports_aside()
         self.stdout.write(f"Worker {worker.name} takes runs (Ctrl-C ends it)")
         self.stdout.flush()
         try:
