@@ -102,7 +102,6 @@ if IS_PRODUCTION:
     ALLOWED_HOSTS = env_list("AGENTSITE_HOSTS")
     CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('*')}" for host in ALLOWED_HOSTS if host != "*"]
     SECURE_SSL_REDIRECT = os.environ.get("AGENTSITE_SSL_REDIRECT", "1") == "1"
-    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
     SECURE_HSTS_SECONDS = env_int("AGENTSITE_HSTS_SECONDS", 31_536_000)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
@@ -130,6 +129,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "runs.probes.answer_probes",
     "django.middleware.security.SecurityMiddleware",
     "runs.static_files.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -1,4 +1,4 @@
-"""Every address of the site."""
+"""Every address of the site, except for those in `runs.probes`."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
@@ -6,11 +6,9 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from runs.views.conversation import show_conversation, show_run
-from runs.views.health import show_health, show_readiness
 from runs.views.history import show_history
 from runs.views.home import show_home
 from runs.views.inbox import show_inbox
-from runs.views.metrics import show_metrics
 from runs.views.preferences import show_preferences
 from runs.views.search import show_search
 from runs.views.sidebar import show_sidebar
@@ -27,9 +25,6 @@ urlpatterns = [
     path("search", show_search, name="search"),
     path("sidebar", show_sidebar, name="sidebar"),
     path("preferences", show_preferences, name="preferences"),
-    path("healthz", show_health, name="healthz"),
-    path("readyz", show_readiness, name="readyz"),
-    path("metrics", show_metrics, name="metrics"),
     path("accounts/login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path(

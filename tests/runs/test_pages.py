@@ -102,6 +102,17 @@ def test_a_process_that_is_up_says_so_without_its_database(client: Client) -> No
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_process_is_asked_by_its_address_and_without_tls(
+    client: Client, transactional_db: None, settings: Any, path: str
+) -> None:
+    """As load balancers and containers do."""
+    see_worker(seconds_ago=1)
+    settings.ALLOWED_HOSTS = ["agents.example.org"]
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get(path, headers={"Host": "10.0.0.7:8000"}).status_code == 200
+
+
 def test_a_site_with_a_worker_is_ready(client: Client, transactional_db: None) -> None:
     see_worker(seconds_ago=1)
     response = client.get("/readyz")
