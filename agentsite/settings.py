@@ -276,7 +276,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Without collectstatic (the embedded default) WhiteNoise serves straight from the sources.
-STATIC_ROOT = DATA_DIR / "static" if IS_PRODUCTION else None
+STATIC_ROOT = Path(os.environ.get("AGENTSITE_STATIC") or DATA_DIR / "static") if IS_PRODUCTION else None
 WHITENOISE_USE_FINDERS = not IS_PRODUCTION
 WHITENOISE_AUTOREFRESH = False
 if IS_PRODUCTION:
