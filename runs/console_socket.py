@@ -25,6 +25,7 @@ from django.utils import translation
 from runs import events
 from runs.api.authentication import Caller
 from runs.api.lookups import find_conversation
+from runs.cancelling import end_tasks
 from runs.database import in_reader
 from runs.models import Conversation
 from runs.shell import add_shell
@@ -68,8 +69,7 @@ async def _frames(watch: "Watch") -> Texts:
                 yield frame
             await asyncio.sleep(PAUSE_SECONDS)
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await end_tasks(reading)
 
 
 async def _read(watch: "Watch", waiting: "asyncio.Queue[list[events.Line]]") -> None:

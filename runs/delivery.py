@@ -11,6 +11,7 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.exceptions import ConnectorException
 from procrastinate.psycopg_connector import PsycopgConnector
 
+from runs.cancelling import end_tasks
 from runs.jobs import QUEUE, keep_house
 
 logger = logging.getLogger(__name__)
@@ -58,8 +59,7 @@ async def _work(jobs: App, name: str, deliver: Deliver) -> None:
             task_middleware=[],
         )
     finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+        await end_tasks(keeping)
 
 
 async def _keep_house(jobs: App) -> None:

@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from runs.body_limit import BodyLimit, BoundedFactory
+from runs.cancelling import end_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -156,10 +157,7 @@ def close_event_loop() -> None:
     loop = event_loop()
 
     async def end_everything() -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
 
     loop.run_until_complete(end_everything())
     loop.run_until_complete(loop.shutdown_asyncgens())

@@ -30,6 +30,7 @@ from runs.api.authentication import Caller, find_caller
 from runs.api.queries import read_number
 from runs.api.sse import MAX_SEQ
 from runs.api.throttles import count_call
+from runs.cancelling import end_tasks
 from runs.database import Unavailable, in_reader
 
 logger = logging.getLogger(__name__)
@@ -137,9 +138,7 @@ async def serve_socket(scope: Scope, receive: Receive, send: Send, open_texts: O
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
 
 
 async def _send_texts(texts: Texts, send: Send) -> None:

@@ -29,6 +29,7 @@ from gateway.pool import AgentPool
 from gateway.tools.registry import load_registry
 from runs import actions, assembly, bell, metrics
 from runs.actions import Claim
+from runs.cancelling import end_tasks
 from runs.caretaker import Caretaker
 from runs.database import in_reader, in_writer
 from runs.execution import Execution
@@ -104,9 +105,7 @@ class Worker:
             for task in done - {closing}:
                 task.result()  # none of them ends by itself, except by an error that is ours to report
         finally:
-            for task in (*around, closing):
-                task.cancel()
-            await asyncio.wait({*around, closing})
+            await end_tasks(*around, closing)
             del bell.workers_here[self.name]
             await self._hand_everything_back()
             self.journal.close()

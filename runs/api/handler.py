@@ -28,6 +28,7 @@ from django.urls import ResolverMatch, resolve
 from runs.api.errors import answer_error
 from runs.api.requests import ApiRequest
 from runs.api.sse import EventStream
+from runs.cancelling import end_tasks
 from runs.database import in_reader
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -106,9 +107,7 @@ class ApiHandler(ASGIHandler):
                 # Before the view is cancelled: what it was about to start must be known to whoever acts here.
                 await request.leave()
         finally:
-            answering.cancel()
-            leaving.cancel()
-            await asyncio.gather(answering, leaving, return_exceptions=True)
+            await end_tasks(answering, leaving)
 
 
 def _no_response(request: HttpRequest) -> HttpResponseBase:
