@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.cookiejar import CookieJar
 from typing import Any
 
@@ -127,6 +127,22 @@ def test_a_signal_that_comes_twice_at_once_ends_it_cleanly_as_well(served: Serve
     """As make does: it passes on what the whole group has got already."""
     served.process.send_signal(signal.SIGTERM)
     assert served.stop() == 0
+
+
+def test_many_connections_in_one_moment_all_find_a_place(served: Served) -> None:
+    """Even while the server is busy with something else for so long that it accepts none of them."""
+    with ExitStack() as clients:
+        served.process.send_signal(signal.SIGSTOP)
+        try:
+            connections = [
+                clients.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=10))
+                for _ in range(300)
+            ]
+        finally:
+            served.process.send_signal(signal.SIGCONT)
+        for connection in connections:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert {connection.recv(15) for connection in connections} == {b"HTTP/1.1 200 OK"}
 
 
 def test_a_half_sent_request_does_not_disturb_the_end(served: Served) -> None:

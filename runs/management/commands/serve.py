@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 # A group signal comes twice, once from the terminal or `kill` and once from make. Whoever repeats it later means it.
 IMPATIENCE_SECONDS = 1.0
+# Connections that may wait to be accepted. Of 200 that came in the same moment, Twisted's own 50 left some to be reset.
+BACKLOG = 1024
 
 
 class Command(BaseCommand):
@@ -95,7 +97,7 @@ class Site:
         self.stopped_at: float | None = None
         self.server = PatientServer(
             application=get_default_application(),
-            endpoints=build_endpoint_description_strings(host=host, port=port),
+            endpoints=[f"{end}:backlog={BACKLOG}" for end in build_endpoint_description_strings(host=host, port=port)],
             signal_handlers=False,
             verbosity=0,
             server_name="",
