@@ -15,7 +15,7 @@ production := AGENTSITE_ENV=production AGENTSITE_HOSTS=agentsite.example \
 	AGENTSITE_SECRET_KEY=0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ
 compile := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help serve test check faults bench bench-pool translations screenshots lock clean runtime development
+.PHONY: help serve test check faults bench bench-scale bench-pool translations screenshots lock clean runtime development
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 17
@@ -40,6 +40,9 @@ faults: development ## fault after fault on a fleet of processes, for MINUTES (1
 
 bench: development ## how fast it is, beside a direct client; WORKERS=2 for many processes
 	@exec $(python) -m tests.bench --workers $(WORKERS)
+
+bench-scale: development ## what many processes carry: two workers, 200 runs, 500 watchers, 1,000 open conversations
+	@exec $(python) -m tests.bench.scale
 
 bench-pool: development ## the second message of a conversation, with the agent pool and without
 	@exec $(python) -m tests.bench.pool
