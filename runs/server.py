@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from autobahn.exception import Disconnected
 from daphne.http_protocol import HTTPFactory
 from daphne.server import Server
 from twisted.internet import defer, interfaces
@@ -95,7 +96,10 @@ class PatientServer(Server):
         elif kind == "http.response.body" and message.get("more_body") and protocol.channel is not None:
             details["gate"] = gate = Gate()
             protocol.registerProducer(gate, True)
-        await super().handle_reply(protocol, message)
+        try:
+            await super().handle_reply(protocol, message)
+        except Disconnected:
+            return  # the websocket has closed in this moment, and Daphne is about to be told
         if kind == "websocket.accept":
             details["gate"] = gate = Gate()
             # The HTTP side of the connection, which did the upgrade, is still the transport's producer.

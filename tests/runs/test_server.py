@@ -7,10 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
+from autobahn.exception import Disconnected
 from websockets.sync.client import connect
 
+from runs.body_limit import BodyLimit
+from runs.server import PatientServer
 from tests.runs.flood import CHUNK, CHUNKS, MOST, chunk
 from tests.serving import PROJECT, free_port
 
@@ -189,3 +193,16 @@ def test_a_body_as_large_as_is_allowed_is_taken(flood: Flood) -> None:
             connection.request("POST", "/length", body, encode_chunked=not isinstance(body, bytes))
             with connection.getresponse() as response:
                 assert (response.status, response.read()) == (200, str(MOST).encode())
+
+
+async def test_a_websocket_that_closes_in_the_moment_of_a_send_is_no_error() -> None:
+    """Its protocol knows already, and the server is not told yet."""
+
+    class Closed:
+        def handle_reply(self, message: dict[str, Any]) -> None:
+            raise Disconnected("Attempt to send on a closed protocol")
+
+    server = PatientServer(application=None, body_limit=BodyLimit(MOST, b""))
+    protocol = Closed()
+    server.connections = {protocol: {}}
+    await server.handle_reply(protocol, {"type": "websocket.send", "text": "too late"})
