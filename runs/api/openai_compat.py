@@ -8,7 +8,7 @@ like that of the event streams, because it waits for as long as the run takes.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import orjson
@@ -31,7 +31,7 @@ from runs.api.requests import ApiRequest
 from runs.api.schema import describe
 from runs.api.sse import KEEP_ALIVE, EventStream
 from runs.api.throttles import count_call
-from runs.database import in_reader
+from runs.database import Unavailable, in_reader
 from runs.models import Run
 
 logger = logging.getLogger(__name__)
@@ -78,9 +78,11 @@ def _start(caller: Caller, order: RunOrder) -> Run:
 async def _stop(starting: "asyncio.Future[Run]", caller: Caller) -> None:
     try:
         run = await starting
-        await in_reader(actions.request_stop, run.pk, by=caller.user.get_username(), via=caller.via)
-    except Refused:
-        pass  # it never began, or has ended already
+    except (Refused, *Unavailable):
+        return  # it never began
+    with suppress(Refused):  # it has ended already
+        # Nobody else will ask for it: a database that is away for a moment must not leave the run to itself.
+        await events.read_patiently(actions.request_stop, run.pk, by=caller.user.get_username(), via=caller.via)
 
 
 async def _wait_for_answer(run: Run) -> HttpResponse:
