@@ -158,6 +158,8 @@ class Watch:
         ops: list[Op] = []
         if watched.is_placed:
             ops += watched.take_ops()
+        if any(event["type"] == events.RUN_EDITED for event in told):
+            watched.run.refresh_from_db(fields=["input", "input_text"])
         if (fold.has_begun and watched.run.started_at is None) or fold.end is not None:
             # What the log does not tell: its limits, steps and times.
             watched.run.refresh_from_db(fields=REFRESHED)

@@ -113,13 +113,14 @@ def is_full(page: Sequence[Line]) -> bool:
     return len(page) >= PAGE or sum(len(line.text) for line in page) >= PAGE_CHARACTERS
 
 
-async def _read(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """In the database, waiting for one that is away: whoever follows a run need not begin again for that."""
+async def read_patiently(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """In the database, waiting for one that is away: whoever follows a run need not begin again for that. It may be
+    called twice, where the connection broke after it was done."""
     while True:
         try:
             return await in_reader(function, *args, **kwargs)
         except Unavailable as error:
-            logger.info("A follower waits for the database (%s).", error)
+            logger.info("Somebody waits for the database (%s).", error)
             await asyncio.sleep(AWAY_SECONDS)
 
 
@@ -179,7 +180,7 @@ async def follow_run(run: Run, after: int = 0) -> AsyncGenerator[list[Line], Non
     async with Subscription(group_of(run.conversation.public_id)) as subscription:
         last = after
         while True:
-            page = await _read(read_log, run.pk, last)
+            page = await read_patiently(read_log, run.pk, last)
             if page:
                 last = page[-1].seq
                 yield page
@@ -187,7 +188,7 @@ async def follow_run(run: Run, after: int = 0) -> AsyncGenerator[list[Line], Non
                     return
                 if is_full(page):
                     continue
-            elif await _read(_ended_before, run.pk, last):
+            elif await read_patiently(_ended_before, run.pk, last):
                 return  # the client has seen the end already
             else:
                 yield []
@@ -264,14 +265,14 @@ class _ConversationFollower:
             self.newest = pk
 
     async def read_logs(self) -> AsyncIterator[list[Line]]:
-        await _read(self._discover)
+        await read_patiently(self._discover)
         for public_id, pk in list(self.open.items()):
-            while page := await _read(read_log, pk, self.last.get(public_id, 0)):
+            while page := await read_patiently(read_log, pk, self.last.get(public_id, 0)):
                 self._sent(public_id, page)
                 yield page
                 if not is_full(page):
                     break
-            if public_id in self.open and await _read(_ended_before, pk, self.last.get(public_id, 0)):
+            if public_id in self.open and await read_patiently(_ended_before, pk, self.last.get(public_id, 0)):
                 self._close(public_id)
 
     def take(self, public_id: str, lines: list[Line]) -> list[Line] | None:

@@ -24,7 +24,7 @@ from gateway.step import Approved, State, Step
 from gateway.tools.registry import ToolContext
 from runs import actions, events, metrics
 from runs.actions import Claim, Ending, Usage
-from runs.database import in_reader
+from runs.database import Unavailable, in_reader
 from runs.journal import Journal, LeaseLost, as_said
 from runs.models import Approval, ApprovalStatus, Conversation, Event, Message, Run, Status, StopReason
 from runs.notes import StoredNotes
@@ -92,10 +92,13 @@ class Execution:
         """Do the work and write its end. Whether the agent knows now what the database knows."""
         outcome: Outcome
         try:
-            resumption = await self._bring_up_to_date(agent)
+            resumption = await self._wait_for_database(agent)
         except Exception as error:
             logger.exception("Run %s could not begin.", self.run)
             await self._leave(Failed("internal_error", f"Unexpected {type(error).__name__}.", repr(error)))
+            return False
+        if resumption is None:
+            await self._leave(_outcome_of_interruption(self.cause))
             return False
         run = self.run
         agent.reasoning_effort = run.reasoning_effort or None
@@ -248,6 +251,20 @@ class Execution:
         )
 
     # -- what is known at the beginning ----------------------------------------------------------------------------
+
+    async def _wait_for_database(self, agent: Agent) -> Resumption | None:
+        """A run does not fail because the database is away when it begins. None where it was interrupted meanwhile."""
+        while True:
+            try:
+                return await self._bring_up_to_date(agent)
+            except Unavailable as error:
+                logger.warning("Run %s waits for the database (%s).", self.run, error)
+            try:
+                async with asyncio.timeout(events.AWAY_SECONDS):
+                    await self._interrupted.wait()
+                    return None
+            except TimeoutError:
+                continue
 
     async def _bring_up_to_date(self, agent: Agent) -> Resumption:
         """The agent's history is the stored one: continued where it fits, loaded anew where it does not."""

@@ -1,12 +1,20 @@
-"""A database server that is away for a while is no mystery: one line in the log, and no traceback from all who ask."""
+"""A server that is away for a while is no mystery: one line in the log, and no traceback from all who ask."""
 
 import logging
 
 import psycopg
+from redis import exceptions as redis
 
 from runs.database import Unavailable
 
-OUTAGES = (*Unavailable, psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
+OUTAGES = (
+    *Unavailable,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.InternalError,
+    redis.ConnectionError,
+    redis.TimeoutError,
+)
 
 
 class OneLine(logging.Filter):
@@ -15,13 +23,20 @@ class OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         outage = _find(record.exc_info[1]) if record.exc_info else None
         if outage is None:
+            if isinstance(record.args, tuple):
+                # PostgreSQL's own words are three lines long.
+                record.args = tuple(_as_line(str(one)) if isinstance(one, OUTAGES) else one for one in record.args)
             return True
-        words = " ".join(record.getMessage().split())
-        record.msg, record.args = f"{words} ({' '.join(str(outage).split()) or type(outage).__name__})", ()
+        record.msg = f"{_as_line(record.getMessage())} ({_as_line(str(outage)) or type(outage).__name__})"
+        record.args = ()
         record.exc_info = record.exc_text = None
         record.levelno, record.levelname = logging.WARNING, "WARNING"
         # asyncio tells of tasks that nobody waited for. Whoever started them has told it already.
         return record.name != "asyncio"
+
+
+def _as_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _find(error: BaseException | None) -> BaseException | None:

@@ -26,6 +26,7 @@ from django.http import HttpRequest
 from rest_framework.exceptions import APIException, Throttled
 
 from runs.actions import Refused
+from runs.api import admission
 from runs.api.authentication import Caller, find_caller
 from runs.api.queries import read_number
 from runs.api.sse import MAX_SEQ
@@ -43,8 +44,6 @@ OpenTexts = Callable[[Caller, HttpRequest], Texts]
 
 MAX_MESSAGE = 64 * 1024
 MAX_NAMED_RUNS = 200
-# How often it is looked whether somebody may still watch.
-LOOK_SECONDS = 30.0
 
 ENDED = 1000
 TRY_AGAIN = 1013
@@ -165,16 +164,13 @@ async def _keep_admitting(scope: Scope, send: Send, open_texts: OpenTexts) -> No
         request = _as_request(scope)
         open_texts(find_caller(request), request)
 
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        try:
-            await in_reader(look)
-        except Unavailable:
-            continue
-        except (APIException, Refused) as refusal:
-            code = NOT_FOUND if isinstance(refusal, Refused) else NOT_ADMITTED
-            await send({"type": "websocket.close", "code": code})
-            return
+    try:
+        while True:
+            await asyncio.sleep(admission.LOOK_SECONDS)
+            await admission.look_again(look)
+    except admission.Refusals as refusal:
+        code = NOT_FOUND if isinstance(refusal, Refused) else NOT_ADMITTED
+        await send({"type": "websocket.close", "code": code})
 
 
 async def _listen(receive: Receive, send: Send) -> None:

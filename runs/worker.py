@@ -1,8 +1,9 @@
 """The worker: takes runs, keeps their leases, hears stops, holds the pool of live agents.
 
 Several things go on side by side: listening (rings from the channel layer), taking (claims whatever is claimable),
-watching (once a second, in case a ring got lost: stops, leases, work), the journal's flusher, the caretaker, and the
-window into the pool. Each run is a task. A ring is only a hint: everything it says is in the database as well.
+watching (once a second, in case a ring got lost: stops, leases, work), the expiry of approvals, the journal's flusher,
+the caretaker, and the window into the pool. Each run is a task. A ring is only a hint: everything it says is in the
+database as well.
 
 In a deployment of many workers the delivery of jobs (`runs.delivery`) goes on as well. A run goes by preference to the
 worker whose pool holds its conversation's agent: that one is rung, and whoever gets the job lets it go first.
@@ -84,13 +85,14 @@ class Worker:
     async def run(self) -> None:
         """Work until `shutdown`."""
         set_up_tracing()
-        await in_writer(actions.check_in, self.name, self._load())
+        await in_writer(actions.check_in, self.name)
         bell.workers_here[self.name] = self._hear
         flusher = asyncio.create_task(self.journal.run(), name="journal")
         around = [
             asyncio.create_task(self._listen(), name="listen"),
             asyncio.create_task(self._take(), name="take"),
             asyncio.create_task(self._watch(), name="watch"),
+            asyncio.create_task(self._expire(), name="expire"),
             asyncio.create_task(self.caretaker.run(), name="caretaker"),
             asyncio.create_task(self.window.run(), name="window"),
         ]
@@ -305,24 +307,31 @@ class Worker:
                 while await self._claim(look, CLAIMS_AT_ONCE):
                     pass
                 self._look_for_all()
-                await in_writer(actions.expire_approvals)
             except Error as error:
                 logger.warning("The database is not available (%s); looking again in a moment.", error)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _report(self) -> None:
-        is_draining = await in_writer(actions.report, self.name, list(self.executions), self._load())
-        # Whoever wants it to drain may want it to go on again; its own shutdown is for good.
-        if is_draining != self.is_draining and not self._is_leaving:
-            self.is_draining = is_draining
-            self._look_for_all()
+    async def _expire(self) -> None:
+        """All that is due, however much: on a Monday morning it may be a lot, and no stop should wait for it."""
+        while True:
+            after: int | None = 0
+            try:
+                while after is not None:
+                    after = await in_writer(actions.expire_approvals, after)
+            except Error as error:
+                logger.warning("Approvals could not expire (%s); looking again in a moment.", error)
+            await asyncio.sleep(LOOK_SECONDS)
 
-    def _load(self) -> actions.Load:
+    async def _report(self) -> None:
         pool = self.pool.stats()
         metrics.POOL_AGENTS.set(pool.size)
         metrics.POOL_REUSED.set(pool.hits)
         metrics.POOL_BUILT.set(pool.misses)
-        return actions.Load(len(self.executions), pool.size, pool.hits, pool.misses)
+        is_draining = await in_writer(actions.report, self.name, list(self.executions))
+        # Whoever wants it to drain may want it to go on again; its own shutdown is for good.
+        if is_draining != self.is_draining and not self._is_leaving:
+            self.is_draining = is_draining
+            self._look_for_all()
 
     # -- leaving ---------------------------------------------------------------------------------------------------
 

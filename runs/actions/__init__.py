@@ -44,7 +44,7 @@ from runs.actions.refusals import Refused
 from runs.actions.stop import request_stop, stop_requests
 from runs.actions.stored import completed_calls, first_own_position
 from runs.actions.submit import RunOrder, submit_run
-from runs.actions.workers import Load, check_in, check_out, drain_worker, report, show_pool
+from runs.actions.workers import check_in, check_out, drain_worker, report, show_pool
 
 __all__ = [
     "CALL_STATES",
@@ -52,7 +52,6 @@ __all__ = [
     "Claim",
     "Decision",
     "Ending",
-    "Load",
     "Refused",
     "RunOrder",
     "Usage",

@@ -26,7 +26,7 @@ from runs.dispatch import dispatch
 from runs.models import Approval, ApprovalStatus, Event, OnExpiry, Run, Status, StopReason
 
 MAX_ARGUMENT_BYTES = 256 * 1024
-# Each is a transaction, and the worker has other things to write.
+# Each is a transaction, and the worker has other things to write in between.
 EXPIRED_AT_ONCE = 10
 
 
@@ -95,12 +95,17 @@ def decide_approvals(run_pk: int, decisions: Sequence[Decision], *, by: User, vi
         return run, _go_on_if_decided(run)
 
 
-def expire_approvals() -> None:
-    """Whatever nobody decided on in time. Several workers may look at once: whoever has the lock of a run does it."""
-    due = Approval.objects.filter(status=ApprovalStatus.PENDING, expires_at__lte=timezone.now())
-    for run_pk in list(due.order_by().values_list("run_id", flat=True).distinct()[:EXPIRED_AT_ONCE]):
+def expire_approvals(after: int = 0) -> int | None:
+    """What nobody decided on in time, of the next few runs; returns after which to go on, None after the last. Several
+    workers may look at once: whoever has the lock of a run does it, and nobody waits for a run that is locked."""
+    due = Approval.objects.filter(
+        status=ApprovalStatus.PENDING, expires_at__lte=timezone.now(), run_id__gt=after
+    ).order_by("run_id")
+    runs = list(due.values_list("run_id", flat=True).distinct()[:EXPIRED_AT_ONCE])
+    for run_pk in runs:
         with writing():
             _expire(run_pk, timezone.now())
+    return runs[-1] if len(runs) == EXPIRED_AT_ONCE else None
 
 
 def _expire(run_pk: int, now: datetime) -> None:

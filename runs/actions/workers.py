@@ -1,7 +1,6 @@
 """What workers tell of themselves: that they live, and how much they carry. By the database's clock, which is the only
 one that all of them share."""
 
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -17,15 +16,7 @@ from runs.models import Worker
 FORGET_AFTER = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Load:
-    active_runs: int = 0
-    live_agents: int = 0
-    reused_agents: int = 0
-    built_agents: int = 0
-
-
-def check_in(name: str, load: Load) -> None:
+def check_in(name: str, active_runs: int = 0) -> None:
     with writing():
         Worker.objects.filter(seen_at__lt=Now() - FORGET_AFTER).delete()
         Worker.objects.create(
@@ -34,17 +25,17 @@ def check_in(name: str, load: Load) -> None:
             seen_at=Now(),
             version=settings.VERSION,
             max_runs=settings.AGENTSITE["MAX_CONCURRENT_RUNS"],
-            **asdict(load),
+            active_runs=active_runs,
         )
 
 
-def report(name: str, run_pks: list[int], load: Load) -> bool:
+def report(name: str, run_pks: list[int]) -> bool:
     """Renew the worker's leases and its row. Whether somebody wants it to take no more runs."""
     renew_leases(name, run_pks)
     with writing():
         row = Worker.objects.filter(name=name)
-        if not row.update(seen_at=Now(), **asdict(load)):
-            check_in(name, load)  # it was away for so long that it was forgotten
+        if not row.update(seen_at=Now(), active_runs=len(run_pks)):
+            check_in(name, len(run_pks))  # it was away for so long that it was forgotten
         return row.filter(is_draining=True).exists()
 
 

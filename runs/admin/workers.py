@@ -31,7 +31,7 @@ EVICTIONS: dict[pools.EvictionResult, tuple[int, str]] = {
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    list_display = ["name", "state", "seen_at", "version", "runs", "live_agents", "reuse", "started_at"]
+    list_display = ["name", "state", "seen_at", "version", "runs", "agents", "reuse", "started_at"]
     search_fields = ["name"]
     actions = ["drain", "take_runs_again"]
 
@@ -82,10 +82,15 @@ class WorkerAdmin(ReadOnlyAdmin):
         url = reverse("admin:runs_run_changelist", query={"worker": worker.name})
         return format_html('<a href="{}">{} of {}</a>', url, worker.active_runs, worker.max_runs)
 
+    @admin.display(description="live agents")
+    def agents(self, worker: Worker) -> int | None:
+        return worker.pool.get("size")
+
     @admin.display(description="agents reused")
     def reuse(self, worker: Worker) -> str:
-        taken = worker.reused_agents + worker.built_agents
-        return f"{worker.reused_agents / taken:.0%} of {taken} runs" if taken else "–"
+        reused = worker.pool.get("hits", 0)
+        taken = reused + worker.pool.get("misses", 0)
+        return f"{reused / taken:.0%} of {taken} runs" if taken else "–"
 
     def has_drain_permission(self, request: HttpRequest) -> bool:
         assert isinstance(request.user, User)

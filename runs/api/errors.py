@@ -32,7 +32,7 @@ CODES = {
 
 def answer_error(exc: Exception) -> HttpResponse:
     """The answer to an exception. The unexpected is logged with its traceback, and its caller learns nothing of it."""
-    refused = _as_refused(exc)
+    refused = as_refused(exc)
     if refused is None:
         logger.error("An API call failed unexpectedly.", exc_info=exc)
         refused = Refused(500, "internal_error", "Something went wrong on the server. It has been logged.")
@@ -59,7 +59,8 @@ def envelope_of(refused: Refused) -> dict[str, dict[str, str | None]]:
     return {"error": {"message": refused.message, "type": kind, "code": refused.code, "param": refused.param}}
 
 
-def _as_refused(exc: Exception) -> Refused | None:
+def as_refused(exc: Exception) -> Refused | None:
+    """What its caller is told; None where it is unexpected."""
     match exc:
         case Refused():
             return exc

@@ -8,7 +8,7 @@ like that of the event streams, because it waits for as long as the run takes.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import orjson
@@ -21,20 +21,24 @@ from rest_framework.request import Request
 from runs import actions, events
 from runs.actions import Refused, RunOrder
 from runs.api import shapes
+from runs.api.admission import Refusals, while_admitted
 from runs.api.authentication import Caller, find_caller
 from runs.api.base import ApiView
 from runs.api.bodies import read_object
 from runs.api.completion_answers import DONE, CompletionAnswer, as_data
 from runs.api.completion_orders import NewCompletion, read_completion
-from runs.api.errors import answer_error, answer_refused, envelope_of
+from runs.api.errors import answer_error, answer_refused, as_refused, envelope_of
+from runs.api.lookups import find_followable_run
 from runs.api.requests import ApiRequest
 from runs.api.schema import describe
 from runs.api.sse import KEEP_ALIVE, EventStream
 from runs.api.throttles import count_call
-from runs.database import in_reader
+from runs.database import Unavailable, in_reader
 from runs.models import Run
 
 logger = logging.getLogger(__name__)
+
+Batches = AsyncGenerator[list[events.Line], None]
 
 # What an order for a run and a completion call differently.
 PARAMETERS = {"agent": "model", "conversation": "metadata"}
@@ -54,9 +58,10 @@ async def create_completion(request: ApiRequest) -> HttpResponseBase:
         if response.status_code == 405:
             response["Allow"] = "POST"
         return response
+    batches = _follow(run, caller, request)
     if new.stream:
-        return EventStream(_frames(run, includes_usage=new.includes_usage))
-    return await _wait_for_answer(run)
+        return EventStream(_frames(run, batches, includes_usage=new.includes_usage))
+    return await _wait_for_answer(run, batches)
 
 
 def _admit(request: HttpRequest) -> tuple[Caller, NewCompletion, RunOrder]:
@@ -78,20 +83,41 @@ def _start(caller: Caller, order: RunOrder) -> Run:
 async def _stop(starting: "asyncio.Future[Run]", caller: Caller) -> None:
     try:
         run = await starting
-        await in_reader(actions.request_stop, run.pk, by=caller.user.get_username(), via=caller.via)
-    except Refused:
-        pass  # it never began, or has ended already
+    except (Refused, *Unavailable):
+        return  # it never began
+    await _stop_run(run, caller)
 
 
-async def _wait_for_answer(run: Run) -> HttpResponse:
+async def _stop_run(run: Run, caller: Caller) -> None:
+    with suppress(Refused):  # it has ended already
+        # Nobody else will ask for it: a database that is away for a moment must not leave the run to itself.
+        await events.read_patiently(actions.request_stop, run.pk, by=caller.user.get_username(), via=caller.via)
+
+
+async def _follow(run: Run, caller: Caller, request: ApiRequest) -> Batches:
+    """A client that may not have the answer any more is like one that has left."""
+
+    def look() -> None:
+        find_followable_run(find_caller(request.as_if_new()).user, run.public_id)
+
+    try:
+        async with aclosing(while_admitted(events.follow_run(run), look)) as batches:
+            async for batch in batches:
+                yield batch
+    except Refusals:
+        await _stop_run(run, caller)
+        raise
+
+
+async def _wait_for_answer(run: Run, batches: Batches) -> HttpResponse:
     answer = CompletionAnswer(run)
     try:
-        async with aclosing(events.follow_run(run)) as batches:
+        async with aclosing(batches):
             async for batch in batches:
                 for line in batch:
                     answer.take(line)
     except Exception as error:
-        answer.refused = _report_lost(run, error)
+        answer.refused = _explain(run, error)
     if answer.refused is None:
         response = HttpResponse(orjson.dumps(answer.whole()), content_type="application/json")
     else:
@@ -103,18 +129,18 @@ async def _wait_for_answer(run: Run) -> HttpResponse:
     return response
 
 
-async def _frames(run: Run, *, includes_usage: bool) -> AsyncGenerator[bytes, None]:
+async def _frames(run: Run, batches: Batches, *, includes_usage: bool) -> AsyncGenerator[bytes, None]:
     answer = CompletionAnswer(run)
     yield answer.chunk({"role": "assistant", "content": ""}, includes_usage=includes_usage)
     try:
-        async with aclosing(events.follow_run(run)) as batches:
+        async with aclosing(batches):
             async for batch in batches:
                 deltas = [delta for line in batch if (delta := answer.take(line)) is not None]
                 chunks = [answer.chunk(delta, includes_usage=includes_usage) for delta in deltas]
                 # Also for what is not told: a tool may report for minutes, and nobody should think that all is dead.
                 yield b"".join(chunks) or KEEP_ALIVE
     except Exception as error:
-        answer.refused = _report_lost(run, error)
+        answer.refused = _explain(run, error)
     if answer.refused is not None:
         yield as_data(envelope_of(answer.refused))
         return
@@ -124,7 +150,10 @@ async def _frames(run: Run, *, includes_usage: bool) -> AsyncGenerator[bytes, No
     yield DONE
 
 
-def _report_lost(run: Run, error: Exception) -> Refused:
+def _explain(run: Run, error: Exception) -> Refused:
+    """What the client is told, instead of an answer."""
+    if isinstance(error, Refusals) and (refused := as_refused(error)) is not None:
+        return refused
     logger.error("The answer of run %s could not be followed to its end.", run, exc_info=error)
     return Refused(500, "internal_error", "Something went wrong on the server. It has been logged.")
 

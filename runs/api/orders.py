@@ -9,7 +9,17 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Annotated, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationError,
+    field_validator,
+)
 
 from runs.actions import Refused, RunOrder
 
@@ -77,15 +87,29 @@ class InputMessage(Strict):
         return self.model_dump(exclude_unset=True)
 
 
+def _check_input(value: str | list[InputMessage]) -> str | list[InputMessage]:
+    if isinstance(value, str):
+        return value
+    if value[-1].role != "user":
+        raise ValueError("the last message must be from the user")
+    if sum(message.count_characters() for message in value) > MAX_TEXT:
+        raise ValueError(f"must hold at most {MAX_TEXT} characters of text")
+    return value
+
+
+RunInput = Annotated[
+    Annotated[Text, Tag("as text")]
+    | Annotated[list[InputMessage], Field(min_length=1, max_length=MAX_MESSAGES), Tag("as a list")],
+    Discriminator(_kind, custom_error_type="wrong_type", custom_error_message="must be text or a list of messages"),
+    AfterValidator(_check_input),
+    Field(description="A text, or messages of which the last one is from the user."),
+]
+
+
 class NewRun(Strict):
     """What to do, and within which limits. A limit lowers the agent's own and never raises it."""
 
-    input: Annotated[
-        Annotated[Text, Tag("as text")]
-        | Annotated[list[InputMessage], Field(min_length=1, max_length=MAX_MESSAGES), Tag("as a list")],
-        Discriminator(_kind, custom_error_type="wrong_type", custom_error_message="must be text or a list of messages"),
-        Field(description="A text, or messages of which the last one is from the user."),
-    ]
+    input: RunInput
     agent: Annotated[
         str | None, Field(max_length=64, description="Slug of the agent; the default agent where none is named.")
     ] = None
@@ -107,17 +131,6 @@ class NewRun(Strict):
         dict[str, JsonValue] | None, Field(description=f"Yours to use, at most {MAX_METADATA_BYTES} bytes as JSON.")
     ] = None
 
-    @field_validator("input")
-    @classmethod
-    def check_input(cls, value: str | list[InputMessage]) -> str | list[InputMessage]:
-        if isinstance(value, str):
-            return value
-        if value[-1].role != "user":
-            raise ValueError("the last message must be from the user")
-        if sum(message.count_characters() for message in value) > MAX_TEXT:
-            raise ValueError(f"must hold at most {MAX_TEXT} characters of text")
-        return value
-
     @field_validator("max_cost")
     @classmethod
     def check_cost(cls, value: float | str | None) -> float | str | None:
@@ -134,9 +147,9 @@ class NewRun(Strict):
 
 
 class RunChange(Strict):
-    """Another input for a run that has not started."""
+    """Another input for a run that has not started, in place of the whole one that it has."""
 
-    input: Text
+    input: RunInput
 
 
 class OneDecision(Strict):
@@ -162,12 +175,8 @@ class ConversationChange(Strict):
 
 def read_order(body: dict[str, JsonValue], idempotency_key: str = "") -> RunOrder:
     new = check(NewRun, body)
-    if isinstance(new.input, str):
-        messages: list[dict[str, object]] = [{"role": "user", "content": new.input}]
-    else:
-        messages = [message.as_stored() for message in new.input]
     return RunOrder(
-        messages=messages,
+        messages=_as_messages(new.input),
         agent_slug=new.agent,
         conversation_id=new.conversation,
         has_token_streaming=new.stream_tokens,
@@ -180,6 +189,17 @@ def read_order(body: dict[str, JsonValue], idempotency_key: str = "") -> RunOrde
         idempotency_key=idempotency_key,
         body_digest=_digest_of(body) if idempotency_key else "",
     )
+
+
+def read_change(body: dict[str, JsonValue]) -> list[dict[str, object]]:
+    """The messages that are the run's input from now on."""
+    return _as_messages(check(RunChange, body).input)
+
+
+def _as_messages(given: str | list[InputMessage]) -> list[dict[str, object]]:
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return [message.as_stored() for message in given]
 
 
 def read_idempotency_key(value: str | None) -> str:

@@ -1,5 +1,6 @@
 """A request under `/v1`, whose client may leave before it is answered."""
 
+import io
 from collections.abc import Awaitable, Callable
 
 from django.core.handlers.asgi import ASGIRequest
@@ -15,6 +16,10 @@ class ApiRequest(ASGIRequest):
 
     def when_left(self, act: Act) -> None:
         self._act_when_left = act
+
+    def as_if_new(self) -> "ApiRequest":
+        """Its head once more, with nothing of what was found out about its caller."""
+        return ApiRequest(self.scope, io.BytesIO())
 
     async def leave(self) -> None:
         """The client is gone."""

@@ -17,7 +17,7 @@ from runs.api.base import ApiView
 from runs.api.bodies import read_object
 from runs.api.lookups import find_run, named_runs, run_not_found
 from runs.api.messages import MESSAGE_PAGES, show_messages
-from runs.api.orders import NewRun, RunChange, check, read_idempotency_key, read_order
+from runs.api.orders import NewRun, RunChange, read_change, read_idempotency_key, read_order
 from runs.api.pagination import PARAMETERS, Pages
 from runs.api.queries import read_choice, read_moment, read_query
 from runs.api.schema import describe, page_parameters, parameter
@@ -82,10 +82,10 @@ class RunView(ApiView):
     def patch(self, request: Request, run_id: str) -> Response:
         user = self.caller.user
         run = find_run(user, run_id)
-        change = check(RunChange, read_object(request))
+        messages = read_change(read_object(request))
         if run.owner != user:
             raise Refused(403, "not_yours", "Only its owner changes a run.")
-        edited = actions.edit_run(run.pk, [{"role": "user", "content": change.input}])
+        edited = actions.edit_run(run.pk, messages)
         [shown] = show_runs([edited], user)
         return Response(shown)
 

@@ -15,11 +15,13 @@ from rest_framework.request import Request
 
 from runs import events
 from runs.actions import Refused
+from runs.api.admission import Look, Refusals, while_admitted
 from runs.api.authentication import find_caller
 from runs.api.base import ApiView
 from runs.api.errors import answer_error
 from runs.api.lookups import find_followable_run
 from runs.api.queries import read_number
+from runs.api.requests import ApiRequest
 from runs.api.schema import describe, parameter
 from runs.api.throttles import count_call
 from runs.database import in_reader
@@ -42,7 +44,7 @@ class EventStream(StreamingHttpResponse):
 
 # Nothing but GET is answered, and a refusal must come in the envelope, not as Django's CSRF page.
 @csrf_exempt
-async def stream_events(request: HttpRequest, run_id: str) -> HttpResponseBase:
+async def stream_events(request: ApiRequest, run_id: str) -> HttpResponseBase:
     try:
         run, after = await in_reader(_admit, request, run_id)
     except Exception as exc:
@@ -50,7 +52,11 @@ async def stream_events(request: HttpRequest, run_id: str) -> HttpResponseBase:
         if response.status_code == 405:
             response["Allow"] = "GET"
         return response
-    return EventStream(_frames(run, after))
+
+    def look() -> None:
+        find_followable_run(find_caller(request.as_if_new()).user, run_id)
+
+    return EventStream(_frames(run, after, look))
 
 
 def _admit(request: HttpRequest, run_id: str) -> tuple[Run, int]:
@@ -72,21 +78,24 @@ def _read_place(request: HttpRequest) -> int:
     return 0
 
 
-async def _frames(run: Run, after: int) -> AsyncGenerator[bytes, None]:
-    async with aclosing(events.follow_run(run, after)) as batches:
-        async for batch in batches:
-            if not batch:
-                yield KEEP_ALIVE
-            # Not all of them at once: what a slow reader has not taken yet is held for it.
-            frames, length = [], 0
-            for line in batch:
-                frames.append(_frame(line))
-                length += len(frames[-1])
-                if length >= MOST_AT_ONCE:
+async def _frames(run: Run, after: int, look: Look) -> AsyncGenerator[bytes, None]:
+    try:
+        async with aclosing(while_admitted(events.follow_run(run, after), look)) as batches:
+            async for batch in batches:
+                if not batch:
+                    yield KEEP_ALIVE
+                # Not all of them at once: what a slow reader has not taken yet is held for it.
+                frames, length = [], 0
+                for line in batch:
+                    frames.append(_frame(line))
+                    length += len(frames[-1])
+                    if length >= MOST_AT_ONCE:
+                        yield b"".join(frames)
+                        frames, length = [], 0
+                if frames:
                     yield b"".join(frames)
-                    frames, length = [], 0
-            if frames:
-                yield b"".join(frames)
+    except Refusals:
+        return  # a client that comes back is told why
 
 
 def _frame(line: events.Line) -> bytes:
@@ -102,7 +111,8 @@ class EventsOperation(ApiView):
         answer=OpenApiResponse(
             {"type": "string"},
             description="Server-sent events: `id` is the event's `seq`, `event` its type, `data` the event as one line "
-            "of JSON. Ends right after `run.completed`, `run.failed` or `run.cancelled`.",
+            "of JSON. Ends right after `run.completed`, `run.failed` or `run.cancelled`, and without one of them soon "
+            "after you may not watch any more.",
         ),
         media_type="text/event-stream",
         parameters=[

@@ -21,13 +21,6 @@ class Worker(models.Model):
     version = models.CharField(max_length=40, blank=True, default="", db_default="")
     active_runs = models.PositiveIntegerField(default=0)
     max_runs = models.PositiveIntegerField(default=0, db_default=0)
-    live_agents = models.PositiveIntegerField(default=0, db_default=0, help_text="In its pool.")
-    reused_agents = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Runs that found their agent in the pool."
-    )
-    built_agents = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Runs for which an agent was built."
-    )
     is_draining = models.BooleanField(default=False, db_default=False, help_text="Takes no new runs.")
     # What it holds in memory, as it was at that moment. See `runs.pools`.
     pool = models.JSONField(default=dict, editable=False)

@@ -19,12 +19,22 @@ def state_of(shown: tuple[Run, Fold] | None, waiting: Sequence[tuple[Run, Fold]]
             {
                 "id": run.public_id,
                 "text": fold.input if fold.input is not None else run.input_text,
+                "is_plain": is_plain(run),
                 "queued_at": run.queued_at.isoformat(),
             }
             for run, fold in waiting
         ],
         "pending_approvals": len(shown[1].pending) if shown else 0,
     }
+
+
+def is_plain(run: Run) -> bool:
+    """Whether all of its input is the text that the console shows. Whoever edited anything else there (a conversation
+    that a program sent along, an image) would lose what they cannot see."""
+    match run.input:
+        case [{"role": "user", "content": str()}]:
+            return True
+    return False
 
 
 def status_of(fold: Fold) -> str:

@@ -50,16 +50,16 @@ function complain(error) {
 /** @param {HTMLElement} chip */
 function edit(chip) {
   const text = chip.querySelector(".chip-text");
-  if (!(text instanceof HTMLElement) || chip.querySelector("form")) return;
+  const button = chip.querySelector("[data-edit-queued]");
+  if (!(text instanceof HTMLElement) || !button || chip.querySelector("form")) return;
   const form = document.createElement("form");
   const input = document.createElement("textarea"); // a message may have several lines
-  const button = chip.querySelector("[data-edit-queued]");
   input.name = "text";
   input.className = "input";
   input.rows = 1;
   input.maxLength = 1000000;
   input.defaultValue = text.textContent ?? "";
-  input.setAttribute("aria-label", button?.getAttribute("aria-label") ?? "");
+  input.setAttribute("aria-label", button.getAttribute("aria-label") ?? "");
   form.append(input);
   text.hidden = true;
   text.after(form);
@@ -105,11 +105,11 @@ function edit(chip) {
   input.addEventListener("blur", () => finish(true));
 }
 
-/** @returns {boolean} whether there was one */
+/** @returns {boolean} whether there was one that can be edited here */
 export function editLast() {
-  const last = queue()?.querySelector("li:last-child");
-  if (last instanceof HTMLElement) edit(last);
-  return last instanceof HTMLElement;
+  const last = queue()?.querySelector("li:last-child [data-edit-queued]")?.closest("li");
+  if (last) edit(last);
+  return Boolean(last);
 }
 
 document.addEventListener("run-state", (event) => {

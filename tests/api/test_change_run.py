@@ -67,7 +67,33 @@ async def test_nobody_puts_words_into_somebody_elses_mouth(people: People) -> No
     assert (await patch(people.stranger, run, input="mine")).status == 401
 
 
-@pytest.mark.parametrize("body", [{}, {"input": " "}, {"input": 7}, {"input": "x", "agent": "other"}])
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "What is this?"}]},
+]
+
+
+async def test_messages_take_the_place_of_the_input_as_they_are(people: People) -> None:
+    run = await in_writer(make_run, people.alice, "helo")
+    answer = await patch(people.as_alice, run, input=MESSAGES)
+    assert (answer.status, answer.json["input"]) == (200, MESSAGES)
+    await in_writer(start_run, run)
+    seen = await in_reader(lambda: list(Message.objects.order_by("position").values_list("role", "content")))
+    assert seen == [(message["role"], message["content"]) for message in MESSAGES]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"input": " "},
+        {"input": 7},
+        {"input": "x", "agent": "other"},
+        {"input": []},
+        {"input": [{"role": "assistant", "content": "the last word"}]},
+        {"input": [{"role": "user", "content": "x" * 600_000}, {"role": "user", "content": "x" * 600_000}]},
+    ],
+)
 async def test_what_is_no_input_is_refused_and_changes_nothing(people: People, body: dict[str, object]) -> None:
     run = await in_writer(make_run, people.alice)
     answer = await patch(people.as_alice, run, **body)

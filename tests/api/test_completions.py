@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from agentsite.asgi import application
 from runs import actions, events
@@ -250,6 +251,27 @@ async def test_a_client_that_leaves_while_its_run_is_being_stored_stops_it(
     go_on.set()
     await asking
     assert (await stopped(await hands.heard())).status == "cancelled"
+
+
+async def test_a_client_that_leaves_while_its_run_cannot_be_stored_is_let_go(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R17: there is no run to stop, and nobody to be told."""
+    loop, storing, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def fail(*args: Any) -> Run:
+        loop.call_soon_threadsafe(storing.set)
+        assert go_on.wait(20)
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(actions, "submit_run", fail)
+    stream = Stream()
+    asking = asyncio.create_task(leaving_client(people, stream, json.dumps(STREAM).encode()))
+    await storing.wait()
+    stream.inbox.put_nowait({"type": "http.disconnect"})
+    await asyncio.sleep(0)
+    go_on.set()
+    await asking
 
 
 async def test_a_server_that_shuts_down_stops_no_run(people: People, hands: Hands) -> None:

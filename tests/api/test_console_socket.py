@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from channels.layers import get_channel_layer
 
-from runs import console_socket, events
-from runs.database import in_writer
+from runs import actions, console_socket, events
+from runs.database import in_reader, in_writer
 from runs.models import Run
 from tests.api.asking import Socket, closed_with, is_refused
 from tests.api.conftest import People
@@ -52,6 +52,31 @@ async def test_a_page_hears_of_a_run_from_its_beginning_to_its_end(people: Peopl
     assert frames[-1]["state"]["run"]["status"] == "completed"
     assert frames[-1]["seq"] == 4
     assert {frame["run"] for frame in frames if frame} == {run.public_id}
+
+
+async def test_only_a_queued_message_of_which_all_is_shown_can_be_edited_on_the_page(people: People) -> None:
+    """Its text alone would take the place of everything that a program sent."""
+    first = await in_writer(lambda: start_run(make_run(people.alice)))
+    order = {"conversation_id": first.conversation.public_id}
+    run = await in_writer(lambda: make_run(people.alice, "waits", **order))
+
+    async def shown(socket: Socket, text: str) -> str:
+        while text not in (queue := (await socket.next_event()).get("state", {}).get("queue", "")):
+            pass
+        return queue
+
+    async with people.as_alice.socket(path_of(first)) as socket:
+        assert "data-edit-queued" in await shown(socket, "waits")
+        with_image = [
+            {"type": "text", "text": "looks"},
+            {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}},
+        ]
+        await in_reader(actions.edit_run, run.pk, [{"role": "user", "content": with_image}])
+        assert "data-edit-queued" not in await shown(socket, "looks")
+    async with people.as_alice.socket(path_of(first, **{first.public_id: 2, run.public_id: 2})) as socket:
+        queue = await shown(socket, "looks")
+        assert "data-edit-queued" not in queue
+        assert "data-remove-queued" in queue
 
 
 async def test_a_page_that_has_something_gets_the_rest(people: People) -> None:

@@ -4,11 +4,13 @@ import logging
 
 import pytest
 from django.db import OperationalError
+from redis.exceptions import ConnectionError as RedisGone
 
-from runs import access, events
+from runs import access, actions, events
 from runs.database import in_writer
 from runs.outages import OneLine
 from tests.api.asking import closed_with
+from tests.api.completing import PATH, STREAM, Hands, says
 from tests.api.conftest import People
 from tests.factories import finished_run
 
@@ -56,6 +58,20 @@ async def test_a_socket_is_told_to_come_back(people: People, monkeypatch: pytest
     assert await closed_with(people.as_alice, f"/ws/runs/{run.public_id}/") == 1013
 
 
+async def test_a_client_that_leaves_while_the_database_is_away_stops_its_run(
+    people: People, hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R17: nobody else will ask for it."""
+    monkeypatch.setattr(events, "AWAY_SECONDS", 0.001)
+    async with people.as_alice.stream(PATH, body=STREAM) as stream:
+        run = await hands.do(says("half"))
+        while "half" not in str(await stream.next_frame()):
+            pass
+        Outage(3).cut(monkeypatch, actions, "request_stop")
+    await in_writer(run.refresh_from_db)
+    assert run.stop_requested_by == "alice"
+
+
 def test_a_lost_connection_is_one_line_in_the_log_and_anything_else_is_not_touched() -> None:
     def record_of(error: Exception, name: str = "somebody") -> logging.LogRecord:
         try:
@@ -71,7 +87,17 @@ def test_a_lost_connection_is_one_line_in_the_log_and_anything_else_is_not_touch
         None,
     )
     assert not OneLine().filter(record_of(OperationalError("again"), "asyncio"))
+    assert OneLine().filter(ring := record_of(RedisGone("Connection refused")))
+    assert (ring.getMessage(), ring.levelname) == ("It failed. (Connection refused)", "WARNING")
     mistake = record_of(ValueError("a mistake"))
     assert OneLine().filter(mistake)
     assert mistake.exc_info is not None
     assert mistake.levelname == "ERROR"
+
+
+def test_what_the_server_says_of_an_outage_is_one_line_too() -> None:
+    """PostgreSQL says it in three."""
+    error = OperationalError("server closed\n\tThis probably means\n")
+    record = logging.LogRecord("runs", logging.WARNING, "", 0, "It is away (%s); again.", (error,), None)
+    assert OneLine().filter(record)
+    assert record.getMessage() == "It is away (server closed This probably means); again."

@@ -6,8 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from runs import access, sockets
+from runs import access
 from runs.actions import delete_conversation
+from runs.api import admission
 from runs.database import in_writer
 from runs.models import ApiKey
 from tests.api.asking import closed_with, is_refused
@@ -119,7 +120,7 @@ async def test_a_socket_ends_for_whoever_may_not_watch_any_more(
     people: People, monkeypatch: pytest.MonkeyPatch, path: str, event: str, code: int
 ) -> None:
     """R3, R6: a page may stay open for days."""
-    monkeypatch.setattr(sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "LOOK_SECONDS", 0.05)
     run = await in_writer(finished_run, people.alice)
     client = people.as_charlie if event == "no longer staff" else people.as_alice
 

@@ -8,11 +8,12 @@ from django.utils import timezone
 
 from gateway.outcomes import NeedsApproval
 from runs import actions, assembly
-from runs.actions import Decision, Refused
+from runs.actions import Decision, Refused, approvals
 from runs.database import in_reader, in_writer
 from runs.execution import Execution
 from runs.journal import RunJournal
 from runs.models import Approval, Run
+from tests.factories import waiting_run
 from tests.runs.emails import email, letter
 from tests.runs.test_approval_stop import answers
 from tests.runs.test_stop import goes_on
@@ -290,3 +291,30 @@ async def test_expiry_and_decision_at_the_same_instant(working) -> None:
     run = await completed(working, run)
     assert [approval.status for approval in await working.approvals(run)] == ["expired", "approved"]
     assert await working.outbox() == ["bob@example.com"]
+
+
+async def test_all_that_is_due_expires_in_one_look(stage, monkeypatch) -> None:
+    """R14: however much it is."""
+    monkeypatch.setattr("runs.worker.LOOK_SECONDS", 3600)
+    runs = await in_writer(lambda: [waiting_run(stage.alice, f"call_{number}") for number in range(25)])
+    for run in runs:
+        await pass_the_time(run)
+    await stage.start_worker()
+    for run in runs:
+        assert (await stage.ended(run)).status == "completed"
+
+
+async def test_a_run_that_somebody_holds_keeps_no_other_from_expiring(stage, monkeypatch) -> None:
+    """R14: a look that finds nothing to do in one run goes on with the next, and ends."""
+    monkeypatch.setattr("runs.actions.approvals.EXPIRED_AT_ONCE", 2)
+    runs = await in_writer(lambda: [waiting_run(stage.alice, f"call_{number}") for number in range(5)])
+    for run in runs:
+        await pass_the_time(run)
+    held = {run.pk for run in runs[:2]}
+    expire = approvals._expire
+    monkeypatch.setattr(approvals, "_expire", lambda pk, now: None if pk in held else expire(pk, now))
+    after = await in_writer(actions.expire_approvals)
+    assert after == runs[1].pk
+    assert await in_writer(actions.expire_approvals, after) == runs[3].pk
+    assert await in_writer(actions.expire_approvals, runs[3].pk) is None
+    assert [(await stage.fresh(run)).status for run in runs] == ["requires_approval"] * 2 + ["queued"] * 3

@@ -51,7 +51,8 @@ async def test_a_worker_that_was_forgotten_reports_anew(working: Stage) -> None:
 @pytest.mark.django_db
 def test_an_admin_drains_a_worker_and_somebody_who_may_not_change_it_does_not(client: Client) -> None:
     now = timezone.now()
-    worker = Worker.objects.create(name="w1", started_at=now, seen_at=now, active_runs=2, max_runs=10, reused_agents=3)
+    pool = {"size": 12345, "hits": 3, "misses": 1}
+    worker = Worker.objects.create(name="w1", started_at=now, seen_at=now, active_runs=2, max_runs=10, pool=pool)
     order = {"action": "drain", "_selected_action": [worker.pk]}
     admin = User.objects.create_superuser("admin")
     client.force_login(admin)
@@ -59,7 +60,8 @@ def test_an_admin_drains_a_worker_and_somebody_who_may_not_change_it_does_not(cl
     assert "takes runs" in page
     assert "2 of 10" in page
     assert client.get("/admin/runs/run/?worker=w1").status_code == 200
-    assert "100% of 3 runs" in page
+    assert "75% of 4 runs" in page
+    assert "12345" in page
     client.post("/admin/runs/worker/", order)
     assert Worker.objects.get().is_draining
     assert "draining" in client.get("/admin/runs/worker/").content.decode()
