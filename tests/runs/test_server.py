@@ -202,7 +202,7 @@ async def test_a_websocket_that_closes_in_the_moment_of_a_send_is_no_error() -> 
         def handle_reply(self, message: dict[str, Any]) -> None:
             raise Disconnected("Attempt to send on a closed protocol")
 
-    server = PatientServer(application=None, body_limit=BodyLimit(MOST, b""))
+    server = PatientServer(application=None, endpoints=["tcp:port=0"], body_limit=BodyLimit(MOST, b""))
     protocol = Closed()
     server.connections = {protocol: {}}
     await server.handle_reply(protocol, {"type": "websocket.send", "text": "too late"})
