@@ -20,6 +20,9 @@ class Journal(Protocol):
 
     def tool_started(self, call: ToolCall) -> None: ...
 
+    def tool_postponed(self, call: ToolCall) -> None:
+        """It was announced by `tool_started` and never begun; it may be executed later."""
+
     def tool_progressed(self, call: ToolCall, text: str, fraction: float | None) -> None: ...
 
     def tool_completed(self, call: ToolCall, result: ToolResult, *, state: str, seconds: float | None) -> None: ...

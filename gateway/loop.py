@@ -182,6 +182,10 @@ class Turn:
             outcome = Stopped()
         self._is_closed = True
         self._task = None
+        if isinstance(outcome, HandedBack) and self.step is not None:
+            # Only who leaves in good order can tell. After a crash nobody knows, and what was announced may have begun.
+            for call in self.step.postponed_calls:
+                self.journal.tool_postponed(call)
         if isinstance(outcome, HandedBack | Lost | NeedsApproval):
             return outcome
         if self._is_calling_model and self.draft.has_begun:
@@ -390,6 +394,7 @@ class Turn:
         assert step is not None
         self._check()
         for call in calls:
+            step.announced.add(call.id)
             self.journal.tool_started(step.as_decided(call))
         await self.journal.flush()
         self._check()

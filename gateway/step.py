@@ -28,9 +28,12 @@ class Step:
     calls: tuple[ToolCall, ...]
     position: int
     started: set[str] = field(default_factory=set)
+    """Begun here, or perhaps by an earlier process."""
     answers: dict[str, Message] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     approved: dict[str, Approved] = field(default_factory=dict)
+    announced: set[str] = field(default_factory=set)
+    """Of which this process has told that they start."""
 
     def position_of(self, call: ToolCall) -> int:
         return self.position + 1 + self.calls.index(call)
@@ -55,6 +58,11 @@ class Step:
     @property
     def open_calls(self) -> list[ToolCall]:
         return [call for call in self.calls if call.id not in self.answers]
+
+    @property
+    def postponed_calls(self) -> list[ToolCall]:
+        """Announced here, and not begun by anybody."""
+        return [call for call in self.open_calls if call.id in self.announced - self.started]
 
     @property
     def messages(self) -> list[Message]:

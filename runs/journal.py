@@ -125,6 +125,9 @@ class RunJournal:
             self.trace.tool_started(call)
         self.note(events.TOOL_STARTED, {"tool_call_id": call.id, "name": call.name, "arguments": call.arguments})
 
+    def tool_postponed(self, call: ToolCall) -> None:
+        self.note(events.TOOL_POSTPONED, {"tool_call_id": call.id, "name": call.name})
+
     def tool_progressed(self, call: ToolCall, text: str, fraction: float | None) -> None:
         payload = {"tool_call_id": call.id, "name": call.name, "text": text, "fraction": fraction}
         self.note(events.TOOL_PROGRESS, payload)

@@ -30,8 +30,10 @@ def _since_last_message(run: Run) -> QuerySet[Event]:
 
 
 def started_calls(run: Run) -> frozenset[str]:
-    lines = Event.objects.filter(run=run, type=events.TOOL_STARTED).values_list("line", flat=True)
-    return frozenset(events.payload_of(line)["tool_call_id"] for line in lines)
+    """Those that may have begun: a worker said that it starts them, and not that it left them to another."""
+    told = Event.objects.filter(run=run, type__in=(events.TOOL_STARTED, events.TOOL_POSTPONED)).order_by("seq")
+    last = {events.payload_of(line)["tool_call_id"]: kind for kind, line in told.values_list("type", "line")}
+    return frozenset(call_id for call_id, kind in last.items() if kind == events.TOOL_STARTED)
 
 
 def first_own_position(run: Run) -> int:

@@ -210,6 +210,16 @@ class Fold:
         self.spans.append(Span("tool", use.name, at))
         self._mark(use)
 
+    def _on_tool_postponed(self, event: dict[str, Any], at: datetime) -> None:
+        """Its worker left before it began."""
+        use = self._find_use(event)
+        use.state, use.started_at = "waiting", None
+        for span in reversed(self.spans):
+            if span.kind == "tool" and span.name == use.name and span.state == "running":
+                self.spans.remove(span)
+                break
+        self._mark(use)
+
     def _on_tool_progress(self, event: dict[str, Any], at: datetime) -> None:
         use = self._find_use(event)
         use.progress, use.fraction = event.get("text", ""), event.get("fraction")
@@ -312,6 +322,7 @@ HANDLERS: dict[str, Callable[[Fold, dict[str, Any], datetime], None]] = {
     events.REASONING_DELTA: Fold._on_reasoning,
     events.MESSAGE_COMPLETED: Fold._on_message,
     events.TOOL_STARTED: Fold._on_tool_started,
+    events.TOOL_POSTPONED: Fold._on_tool_postponed,
     events.TOOL_PROGRESS: Fold._on_tool_progress,
     events.TOOL_COMPLETED: Fold._on_tool_completed,
     events.APPROVAL_REQUESTED: Fold._on_approval_requested,

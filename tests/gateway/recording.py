@@ -37,6 +37,9 @@ class RecordingJournal:
     def tool_started(self, call: ToolCall) -> None:
         self.events.append(("started", call.id))
 
+    def tool_postponed(self, call: ToolCall) -> None:
+        self.events.append(("postponed", call.id))
+
     def tool_progressed(self, call: ToolCall, text: str, fraction: float | None) -> None:
         self.events.append(("progress", (call.id, text)))
 

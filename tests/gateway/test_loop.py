@@ -564,6 +564,49 @@ async def test_a_shutdown_closes_nothing_and_hands_the_run_back() -> None:
     assert bench.new == []
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_a_shutdown_tells_which_announced_calls_have_not_begun(parallel: bool) -> None:
+    """T4: only what provably never ran."""
+    gate = Gate()
+    tools = [gated_tool("gated", gate), ping]
+    bench = Bench(["", call("gated", id="a"), call("ping", id="b")], tools=tools, parallel=parallel)
+    bench.journal.before_flush.append(asyncio.Event())
+    running = bench.start()
+    await bench.journal.flushing.wait()
+    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
+    assert await running == HandedBack()
+    started = ["a", "b"] if parallel else ["a"]
+    told = [event for event in bench.journal.events if event[0] != "message"]
+    assert told == [*(("started", name) for name in started), *(("postponed", name) for name in started)]
+    assert not gate.reached.is_set()
+
+
+async def test_a_shutdown_after_a_call_began_leaves_its_outcome_unknown() -> None:
+    """T4."""
+    gate = Gate()
+    bench = Bench(["", call("gated", id="a"), call("ping", id="b")], tools=[gated_tool("gated", gate), ping])
+    running = bench.start()
+    await gate.reached.wait()
+    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
+    assert await running == HandedBack()
+    assert "postponed" not in bench.journal.kinds()
+
+
+async def test_a_call_that_an_earlier_process_may_have_begun_is_not_postponed() -> None:
+    """T4: a repeatable tool is executed again; that it had started before is not forgotten."""
+    calls = (ToolCall("a", "ping", "{}"),)
+    history = [Message("user", "go"), Message("assistant", "", tool_calls=calls)]
+    resumption = Resumption(open_step=Step(calls, 2, started={"a"}), steps=1)
+    bench = Bench(tools=[replace(ping, is_repeatable=True)], history=history, resumption=resumption)
+    bench.journal.before_flush += [asyncio.Event(), asyncio.Event()]
+    bench.journal.before_flush[0].set()
+    running = bench.start()
+    await until(lambda: not bench.journal.before_flush)
+    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
+    assert await running == HandedBack()
+    assert bench.journal.kinds() == ["started"]
+
+
 async def test_a_call_that_had_started_is_not_executed_again() -> None:
     """T4."""
     executed = []

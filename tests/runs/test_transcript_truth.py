@@ -94,6 +94,8 @@ def tools() -> list[Told]:
         started("c1", "calculator"),
         done("c1", "calculator", "42"),
         started("c2", "wait"),
+        (events.TOOL_POSTPONED, {"tool_call_id": "c2", "name": "wait"}),
+        started("c2", "wait"),
         (events.TOOL_PROGRESS, {"tool_call_id": "c2", "name": "wait", "text": "half", "fraction": 0.5}),
         (events.TOOL_PROGRESS, {"tool_call_id": "c2", "name": "wait", "text": "nearly", "fraction": 0.9}),
         done("c2", "wait", json.dumps(chart)),
