@@ -17,7 +17,7 @@ PAGES = ("/", "/inbox", "/history", "/search", "/preferences", "/accounts/passwo
 
 @pytest.fixture
 def alice(db: None) -> User:
-    make_agent(examples=["What can you do?", "Count", "Wait", "Send", "One too many"], description="Good at tests.")
+    make_agent(examples=["What can you do?", "Count", "Wait", "One too many"], description="Good at tests.")
     return User.objects.create_user("alice")
 
 
