@@ -1,5 +1,5 @@
-"""The newest part of a conversation, or the one that a link leads to, and its neighbours on demand: what a page shows at
-once is bounded, however long the conversation is."""
+"""The newest part of a conversation, or the one that a link leads to, and its neighbours on demand: what a page shows
+at once is bounded, however long the conversation is."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ def runs_of(conversation: Conversation) -> QuerySet[Run]:
 
 
 def _set_apart(runs: QuerySet[Run]) -> tuple[QuerySet[Run], list[Run]]:
-    """Those that a transcript shows, and those that only wait behind an active one: they are in the composer's queue."""
+    """Those that a transcript shows, and those that only wait behind an active one: the composer's queue shows them."""
     active = list(runs.filter(status__in=ACTIVE).order_by("pk"))
     waiting = [run for run in active[1:] if run.status == Status.QUEUED and run.started_at is None]
     return runs.exclude(pk__in=[run.pk for run in waiting]), waiting

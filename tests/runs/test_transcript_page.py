@@ -279,14 +279,14 @@ def test_the_time_does_not_count_the_wait_for_an_approval(alice: User) -> None:
     """L1: the inspector shows what the limit counts."""
     run = waiting_run(alice, "call_1")
     later = timezone.now() + timedelta(hours=1)
-    with mock.patch("django.utils.timezone.now", lambda: later):
+    with mock.patch("django.utils.timezone.now", return_value=later):
         state = open_transcript(run.conversation, alice).state
         assert 0 < state["run"]["active_seconds"] < 60
         assert "data-ticking" not in state["inspector"]
         actions.decide_approvals(run.pk, [Decision("call_1", approve=True)], by=alice, via="console")
         start_run(run)
     later += timedelta(minutes=5)
-    with mock.patch("django.utils.timezone.now", lambda: later):
+    with mock.patch("django.utils.timezone.now", return_value=later):
         state = open_transcript(run.conversation, alice).state
     assert 300 < state["run"]["active_seconds"] < 360
     assert "data-ticking" in state["inspector"]
