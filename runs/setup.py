@@ -27,11 +27,11 @@ DEMO_INSTRUCTIONS = (
     "somebody who has just installed it. Answer briefly and in Markdown. When you are asked for the time, a "
     "calculation, a wait, a note or an e-mail, use your tools instead of guessing."
 )
+# One shows a tool, one an approval, and one is long enough to be stopped.
 DEMO_EXAMPLES = [
-    "What can you do?",
     "What time is it, and what is 17*23?",
-    "Wait 20 seconds",
     "Send an email to ada@example.com about lunch",
+    "Tell me a long story",
 ]
 DEMO_TOOLS = [
     "current_time",

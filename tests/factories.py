@@ -94,11 +94,13 @@ def finished_run(user: User, text: str = "hello", *, words: int = 3, **order: An
     return end_run(run)
 
 
-def answered_turns(user: User, count: int) -> Conversation:
+def answered_turns(user: User, count: int, agent: Agent | None = None) -> Conversation:
     """A conversation of so many questions and answers, written straight into the tables: through the actions ten
     thousand messages would take minutes."""
-    agent = Agent.objects.get(is_default=True)
-    conversation = Conversation.objects.create(agent=agent, owner=user, title="A long conversation")
+    agent = agent or Agent.objects.get(is_default=True)
+    conversation = Conversation.objects.create(
+        agent=agent, owner=user, title="A long conversation", last_stop_reason=StopReason.END_TURN
+    )
     now = timezone.now()
     runs = Run.objects.bulk_create(
         Run(

@@ -1,10 +1,8 @@
 """Numbers as people read them."""
 
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
 from django import template
-from django.utils import timezone
 from django.utils.formats import number_format
 
 register = template.Library()
@@ -21,12 +19,6 @@ def duration(seconds: float | None) -> str:
     hours, minutes = divmod(minutes, 60)
     parts = [f"{number} {symbol}" for number, symbol in ((hours, "h"), (minutes, "min"), (rest, "s")) if number]
     return " ".join(parts[:2])
-
-
-@register.filter
-def elapsed(moment: str) -> float:
-    """Seconds since an ISO-8601 moment."""
-    return max((timezone.now() - datetime.fromisoformat(moment)).total_seconds(), 0)
 
 
 @register.filter

@@ -14,6 +14,8 @@ from runs import events
 from runs.models import Status, StopReason
 from runs.transcript.items import Approval, Item, Note, Question, Said, Thought, ToolUse, read_arguments
 
+# A later event repeats these, and a page that is loaded may not have read them.
+PASSING = (events.MESSAGE_DELTA, events.TOOL_PROGRESS)
 ENDS = {
     events.RUN_COMPLETED: Status.COMPLETED,
     events.RUN_FAILED: Status.FAILED,
@@ -60,6 +62,9 @@ class Fold:
     """Where it was changed while the run waited."""
     spans: list[Span] = field(default_factory=list)
     steps: int = 0
+    worked_seconds: float = 0
+    """Of its time, as its limit counts it: without the waits, up to `working_since`."""
+    working_since: datetime | None = None
     changed: dict[str, Item] = field(default_factory=dict)
     """Items that are not as they were when somebody last looked, by key and in order."""
     _messages: int = 0
@@ -68,13 +73,17 @@ class Fold:
     _said: Said | None = None
     _thought: Thought | None = None
     _model_span: Span | None = None
+    _told_at: datetime | None = None
 
     def take(self, lines: Iterable[dict[str, Any]]) -> None:
         for event in lines:
             self.seq = event["seq"]
             handle = HANDLERS.get(event["type"])
+            at = datetime.fromisoformat(event["at"])
             if handle is not None:
-                handle(self, event, datetime.fromisoformat(event["at"]))
+                handle(self, event, at)
+            if event["type"] not in PASSING:
+                self._told_at = at
 
     @property
     def now(self) -> str:
@@ -103,7 +112,15 @@ class Fold:
         self.has_begun = True
         self.status = Status.RUNNING
         self.model = event.get("model", "")
+        # Where its worker was lost, nobody knows more than what was told until then.
+        self._rest(self._told_at or at)
+        self.working_since = at
         self._ask_model(at)
+
+    def _rest(self, at: datetime) -> None:
+        if self.working_since is not None:
+            self.worked_seconds += max((at - self.working_since).total_seconds(), 0)
+            self.working_since = None
 
     def _on_edited(self, event: dict[str, Any], at: datetime) -> None:
         self.input = event["input"]
@@ -112,6 +129,7 @@ class Fold:
         self.is_stopping = True
 
     def _on_end(self, event: dict[str, Any], at: datetime) -> None:
+        self._rest(at)
         self._close_thought(at)
         if self._said is not None:
             self._said.close()
@@ -270,6 +288,7 @@ class Fold:
             self._place(self._question)
         self._question.uses.append(use)
         self.status = Status.REQUIRES_APPROVAL
+        self._rest(at)
         self._mark(use)
         self._mark(self._question)
 

@@ -9,9 +9,8 @@ from django.db.models import Max, Q, QuerySet
 
 from runs import events
 from runs.models import TERMINAL, Event, Run
-from runs.transcript.folding import Fold
+from runs.transcript.folding import PASSING, Fold
 
-PASSING = (events.MESSAGE_DELTA, events.TOOL_PROGRESS)
 NOTED = (events.RETRY_SCHEDULED, events.MODEL_CHANGED)
 ALL = 2**31 - 1
 

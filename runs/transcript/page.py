@@ -1,8 +1,8 @@
-"""The newest part of a conversation, and the older ones on demand: what a page shows at once is bounded, however long
-the conversation is."""
+"""The newest part of a conversation, or the one that a link leads to, and its neighbours on demand: what a page shows
+at once is bounded, however long the conversation is."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,12 @@ class Transcript:
     """The last event of each run that is shown here or may still change: where the live connection goes on."""
     before: str
     """Where the older part begins; empty where there is none."""
-    is_excerpt: bool = False
-    """An earlier part, with others missing between it and the end."""
+    beyond: str = ""
+    """Where the newer part begins, for an earlier part with others between it and the end; empty at the end."""
+
+    @property
+    def is_excerpt(self) -> bool:
+        return bool(self.beyond)
 
 
 @dataclass(frozen=True)
@@ -67,20 +71,23 @@ def runs_of(conversation: Conversation) -> QuerySet[Run]:
     )
 
 
+def _set_apart(runs: QuerySet[Run]) -> tuple[QuerySet[Run], list[Run]]:
+    """Those that a transcript shows, and those that only wait behind an active one: the composer's queue shows them."""
+    active = list(runs.filter(status__in=ACTIVE).order_by("pk"))
+    waiting = [run for run in active[1:] if run.status == Status.QUEUED and run.started_at is None]
+    return runs.exclude(pk__in=[run.pk for run in waiting]), waiting
+
+
 def open_transcript(conversation: Conversation, user: User, around: str | None = None) -> Transcript:
     """What a page shows first: the end of the conversation, or the part that ends with the run `around`."""
-    runs = runs_of(conversation)
-    active = list(runs.filter(status__in=ACTIVE).order_by("pk"))
-    # Behind the first one they only wait: they are in the composer's queue, not in the transcript.
-    waiting = [run for run in active[1:] if run.status == Status.QUEUED and run.started_at is None]
-    shown = runs.exclude(pk__in=[run.pk for run in waiting])
+    shown, waiting = _set_apart(runs_of(conversation))
     folds = fold_runs(waiting)
     newest = stretch = _read_back(shown)
-    target = _find_run(runs, around) if around else None
-    is_excerpt = False
+    target = _find_run(shown, around) if around else None
+    beyond = ""
     if target is not None and target.pk not in [run.pk for run, _fold in stretch.runs]:
         stretch = _read_back(shown.filter(pk__lte=target.pk))
-        is_excerpt = True
+        beyond = target.public_id
     last = newest.runs[-1] if newest.runs else None
     # A run that was stopped before its turn says nothing about how the conversation stands.
     begun = next((pair for pair in reversed(newest.runs) if pair[1].has_begun), last)
@@ -90,10 +97,14 @@ def open_transcript(conversation: Conversation, user: User, around: str | None =
     return Transcript(
         html=mark_safe("".join(part.section(items) for part, items in stretch.sections(user))),  # noqa: S308
         state=add_shell(state_of(shown_run, behind), conversation),
-        after=",".join(f"{run.public_id}:{fold.seq}" for run, fold in known),
+        after=_places_of(known),
         before=stretch.cursor if stretch.runs else "",
-        is_excerpt=is_excerpt,
+        beyond=beyond,
     )
+
+
+def _places_of(runs: Iterable[tuple[Run, Fold]]) -> str:
+    return ",".join(f"{run.public_id}:{fold.seq}" for run, fold in runs)
 
 
 def read_older(conversation: Conversation, user: User, before: str) -> tuple[list[Op], str] | None:
@@ -109,6 +120,44 @@ def read_older(conversation: Conversation, user: User, before: str) -> tuple[lis
     stretch = _read_back(runs.filter(pk__lt=run.pk))
     html = "".join(part.section(items) for part, items in stretch.sections(user))
     return [["prepend", "runs", html]], stretch.cursor if stretch.runs else ""
+
+
+@dataclass(frozen=True)
+class Newer:
+    ops: list[Op]
+    beyond: str
+    """The next cursor; empty where the conversation's end has been reached."""
+    after: str
+    """How far this goes in runs that may still change; at the end, where the live connection goes on from."""
+
+
+def read_newer(conversation: Conversation, user: User, beyond: str) -> Newer | None:
+    """The part behind a cursor. Whoever reads downwards meets a run at its beginning, so it is shown whole."""
+    runs = runs_of(conversation)
+    run = _find_run(runs, beyond)
+    if run is None:
+        return None
+    shown, waiting = _set_apart(runs)
+    later = list(shown.filter(pk__gt=run.pk).order_by("pk")[:CHUNK])
+    folds = fold_runs([*later, *waiting])
+    read: list[Run] = []
+    count = 0
+    for next_run in later:
+        read.append(next_run)
+        count += len(folds[next_run.pk].items) + 1
+        if count >= WINDOW:
+            break
+    viewer = make_viewer(user)
+    ops = [["put", "runs", each.public_id, Fragments(each, folds[each.pk], viewer).section()] for each in read]
+    last = read[-1] if read else run
+    is_end = not shown.filter(pk__gt=last.pk).exists()
+    begun = next((each for each in reversed(read) if folds[each.pk].has_begun), last)
+    live = [each for each in read if folds[each.pk].end is None or (is_end and each in (last, begun))]
+    return Newer(
+        ops=ops,
+        beyond="" if is_end else last.public_id,
+        after=_places_of((each, folds[each.pk]) for each in [*live, *(waiting if is_end else ())]),
+    )
 
 
 def _find_run(runs: QuerySet[Run], run_id: str) -> Run | None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils import timezone
+
 from runs.models import Run, word_for_reason, word_for_status
 from runs.transcript.folding import Fold
 
@@ -45,6 +47,13 @@ def reason_for(fold: Fold) -> str:
     return word_for_reason(fold.end.stop_reason, fold.end.error) if fold.end is not None else ""
 
 
+def _seconds_worked(fold: Fold) -> float:
+    """Up to now, as the run's limit counts: waiting for a person takes none of it."""
+    if fold.working_since is None:
+        return fold.worked_seconds
+    return fold.worked_seconds + max((timezone.now() - fold.working_since).total_seconds(), 0)
+
+
 def _show_run(run: Run, fold: Fold) -> dict[str, Any]:
     usage = fold.usage
     has_ended = fold.end is not None and run.ended_at is not None
@@ -57,7 +66,8 @@ def _show_run(run: Run, fold: Fold) -> dict[str, Any]:
         "queued_at": run.queued_at.isoformat(),
         "started_at": run.started_at.isoformat() if run.started_at else None,
         "ended_at": fold.end.at.isoformat() if fold.end else None,
-        "active_seconds": round(run.active_seconds, 3) if has_ended else None,
+        "active_seconds": round(run.active_seconds if has_ended else _seconds_worked(fold), 3),
+        "is_working": fold.working_since is not None,
         "steps": run.steps if has_ended else fold.steps + fold.is_asking,
         "prompt_tokens": usage.get("prompt_tokens"),
         "completion_tokens": usage.get("completion_tokens"),

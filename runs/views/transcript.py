@@ -1,4 +1,4 @@
-"""What an open transcript asks for besides its live connection: older parts, and texts as they are."""
+"""What an open transcript asks for besides its live connection: its other parts, and texts as they are."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -9,7 +9,7 @@ from runs import events
 from runs.models import Run
 from runs.transcript.items import ToolUse
 from runs.transcript.log import fold_runs
-from runs.transcript.page import read_older
+from runs.transcript.page import read_newer, read_older
 from runs.views.lookups import find_conversation, find_run, viewer_of
 
 
@@ -23,6 +23,17 @@ def show_older(request: HttpRequest, conversation_id: str) -> JsonResponse:
         raise Http404
     ops, before = found
     return JsonResponse({"ops": ops, "before": before})
+
+
+@never_cache
+@require_safe
+@login_required
+def show_newer(request: HttpRequest, conversation_id: str) -> JsonResponse:
+    conversation = find_conversation(request, conversation_id)
+    found = read_newer(conversation, viewer_of(request), request.GET.get("beyond", ""))
+    if found is None:
+        raise Http404
+    return JsonResponse({"ops": found.ops, "beyond": found.beyond, "after": found.after})
 
 
 @never_cache

@@ -9,6 +9,14 @@ const PATIENCE = 2000; // before anybody is told
 const GONE = 4404;
 const REFUSED = 4400;
 
+/** How far a page is in each run. @param {string} text `run_a:12,run_b:3` @param {Map<string, number>} places */
+export function readPlaces(text, places) {
+  for (const place of text.split(",").filter(Boolean)) {
+    const [run, seq] = place.split(":");
+    places.set(run, Number(seq));
+  }
+}
+
 export class Connection {
   /**
    * @param {string} path

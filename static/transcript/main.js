@@ -1,7 +1,7 @@
 // @ts-check
 // The transcript: starts itself where there is one, and tells the rest of the page what its run does.
 
-import { Connection } from "./connection.js";
+import { Connection, readPlaces } from "./connection.js";
 import { keepTime, localiseTimes } from "./clocks.js";
 import { letDecide } from "./deciding.js";
 import { letFold, openRunning } from "./folding.js";
@@ -26,14 +26,12 @@ function start(box) {
   const find = (/** @type {string} */ what) => /** @type {HTMLElement} */ (box.querySelector(what));
   const scrolling = new Scrolling(box, find(".transcript-column"), find("[data-new-below]"));
   const bar = find("[data-connection]");
-  // An excerpt has no end to which a new run could be added.
-  const isExcerpt = "excerpt" in box.dataset;
+  // An excerpt has no end that could be followed, or to which a new run could be added.
+  let isExcerpt = "excerpt" in box.dataset;
+  scrolling.hasEnd = !isExcerpt;
   /** @type {Map<string, number>} the last event of each run that may still change, and of the newest */
   const seen = new Map();
-  for (const place of (box.dataset.after ?? "").split(",").filter(Boolean)) {
-    const [run, seq] = place.split(":");
-    seen.set(run, Number(seq));
-  }
+  readPlaces(box.dataset.after ?? "", seen);
 
   /** @param {any} state */
   function take(state) {
@@ -49,8 +47,8 @@ function start(box) {
   function show(frame) {
     if (frame.reload) return location.reload();
     if (frame.run && frame.seq <= (seen.get(frame.run) ?? 0)) return;
-    if (frame.ops?.length) {
-      applyAll(isExcerpt ? frame.ops.filter((/** @type {string[]} */ op) => op[1] !== "runs") : frame.ops, greet);
+    if (frame.ops?.length && !isExcerpt) {
+      applyAll(frame.ops, greet);
       scrolling.notice();
     }
     if (frame.run) seen.set(frame.run, frame.seq);
@@ -71,7 +69,7 @@ function start(box) {
   } else scrolling.toEnd();
   // Most conversations are short: the script for older messages comes where there are any.
   if (box.dataset.before) import("./older.js").then(({ loadOlder }) => loadOlder(box, scrolling, greet));
-  new Connection(
+  const connection = new Connection(
     box.dataset.socket ?? "",
     () => [...seen].map(([run, seq]) => `${run}:${seq}`).join(","),
     show,
@@ -80,6 +78,19 @@ function start(box) {
       tell("connection", { online });
     },
   );
+
+  /** The excerpt has reached the end: what happens there is shown from where it was read.
+   * @param {Map<string, number>} places */
+  function joinEnd(places) {
+    isExcerpt = false;
+    scrolling.hasEnd = true;
+    box.removeAttribute("data-excerpt");
+    seen.clear();
+    for (const [run, seq] of places) seen.set(run, seq);
+    connection.drop();
+    connection.open();
+  }
+  if (isExcerpt) import("./newer.js").then(({ loadNewer }) => loadNewer(box, greet, joinEnd));
 }
 
 for (const box of document.querySelectorAll("[data-transcript]")) {

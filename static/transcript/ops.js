@@ -1,6 +1,8 @@
 // @ts-check
 // Changes of the page, as the server sends them. Every node has an id, so that doing one again does no harm.
 
+import { keepSelection } from "./selection.js";
+
 /** @typedef {string[]} Op */
 
 const BLOCKS = new Set(["P", "UL", "OL", "LI", "BLOCKQUOTE", "DIV", "PRE", "CODE", "TABLE", "TBODY", "TR", "TD"]);
@@ -69,7 +71,9 @@ function apply([kind, ...rest]) {
 
 /** @param {Op[]} ops @param {(node: Element) => void} greet called for each node that is new */
 export function applyAll(ops, greet) {
+  const restoreSelection = keepSelection();
   for (const op of ops) {
     for (const node of apply(op)) greet(node);
   }
+  restoreSelection();
 }

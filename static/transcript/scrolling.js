@@ -9,6 +9,7 @@ export class Scrolling {
     this.box = box;
     this.button = button;
     this.isFollowing = true;
+    this.hasEnd = true; // the end of what is shown is the conversation's
     this.top = 0; // where it was when somebody last looked
     box.addEventListener("scroll", () => this.look(), { passive: true });
     // Whoever opens or closes something wants to see that, and not the end.
@@ -31,7 +32,7 @@ export class Scrolling {
     const isUp = this.box.scrollTop < this.top;
     this.top = this.box.scrollTop;
     if (isUp && this.rest > 2) this.isFollowing = false;
-    else if (!isUp && this.rest < NEAR) this.isFollowing = true;
+    else if (!isUp && this.hasEnd && this.rest < NEAR) this.isFollowing = true;
     if (this.isFollowing) this.button.hidden = true;
   }
 
@@ -42,7 +43,7 @@ export class Scrolling {
   }
 
   toEnd() {
-    this.isFollowing = true;
+    this.isFollowing = this.hasEnd;
     this.button.hidden = true;
     this.settle();
   }

@@ -1,6 +1,6 @@
 """A long conversation of alice, straight into the tables of a site. Prints its id.
 
-python -m tests.browser.seed_long 5000
+python -m tests.browser.seed_long <agent> 5000
 """
 
 import os
@@ -11,14 +11,15 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
 
 
-def plant(turns: int) -> str:
+def plant(slug: str, turns: int) -> str:
     django.setup()
     from django.contrib.auth.models import User
 
+    from runs.models import Agent
     from tests.factories import answered_turns
 
-    return answered_turns(User.objects.get(username="alice"), turns).public_id
+    return answered_turns(User.objects.get(username="alice"), turns, Agent.objects.get(slug=slug)).public_id
 
 
 if __name__ == "__main__":
-    print(plant(int(sys.argv[1])))
+    print(plant(sys.argv[1], int(sys.argv[2])))

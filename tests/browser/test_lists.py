@@ -56,6 +56,23 @@ def test_search_finds_by_keyboard_alone(page: Page) -> None:
     page.wait_for_url(f"**/c/{conversation}")
 
 
+def test_search_shows_the_place_where_it_found_the_words_and_goes_there(page: Page) -> None:
+    conversation = ask(page, "#tokens=2")
+    wait_for_status(page, "completed")
+    say(page, "#tokens=3 <i>mombasa</i>")
+    expect(page.locator(".run")).to_have_count(2)
+    wait_for_status(page, "completed")
+    page.goto("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("mombasa")
+    found = page.get_by_role("option")
+    expect(found.locator(".found-excerpt")).to_have_text("#tokens=3 <i>mombasa</i>")
+    expect(found.locator("mark")).to_have_text("mombasa")
+    found.click()
+    page.wait_for_url(f"**/c/{conversation}?run=*")
+    expect(page.locator(".run:target")).to_contain_text("mombasa")
+
+
 def test_search_says_when_it_finds_nothing(page: Page) -> None:
     page.get_by_role("link", name="Search").click()
     page.get_by_role("combobox", name="Words to look for").fill("no such words anywhere")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from playwright.sync_api import Page, WebSocket, expect
+from playwright.sync_api import APIResponse, Page, Route, WebSocket, expect
 
 from tests.browser.model import Gate
 from tests.browser.people import ask, wait_for_status
@@ -18,10 +18,21 @@ TURNS = 5_000
 @pytest.fixture(scope="module")
 def long_conversation(scripted: Scripted) -> str:
     """10,000 messages of alice."""
+    return plant(scripted, TURNS)
+
+
+def plant(scripted: Scripted, turns: int) -> str:
+    """A conversation of alice with the scripted agent."""
     environment = scripted.site.full_environment
-    command = [sys.executable, "-m", "tests.browser.seed_long", str(TURNS)]
+    command = [sys.executable, "-m", "tests.browser.seed_long", "scripted", str(turns)]
     made = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True)
     return made.stdout.strip()
+
+
+def find_runs(page: Page, conversation: str) -> list[str]:
+    """The ids of its last hundred runs, oldest first."""
+    answer = page.request.get(f"/v1/runs?conversation={conversation}&limit=100").json()
+    return [run["run_id"] for run in reversed(answer["data"])]
 
 
 def test_ten_thousand_messages_open_with_a_few_nodes_and_can_be_read_upwards(
@@ -58,6 +69,67 @@ def test_older_messages_that_cannot_be_loaded_are_offered_again(
     again.click()
     expect(again).to_be_hidden()
     expect(reader.locator(".run").nth(count)).to_be_attached()
+
+
+def test_a_permanent_link_into_the_middle_can_be_read_down_to_the_live_end(reader: Page, scripted: Scripted) -> None:
+    conversation = plant(scripted, 100)
+    gate = Gate()
+    old = find_runs(reader, conversation)[10]
+    scripted.go_on(reader, conversation, ["the ", gate, "end"])
+    with reader.expect_response("**/newer?**"):
+        reader.goto(f"/runs/{old}")
+    expect(reader.get_by_text("question 25", exact=True)).to_be_attached()
+    expect(reader.locator(f"#{old}")).to_be_in_viewport()
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold_the_last(route: Route) -> None:
+        answer = route.fetch()
+        if answer.json()["beyond"]:
+            route.fulfill(response=answer)
+        else:
+            held.append((route, answer))
+
+    reader.route("**/newer?**", hold_the_last)
+    while not held:
+        reader.locator("#transcript").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    # The run goes on between the moment at which its part was read and the moment at which it is shown.
+    gate.set()
+    wait_for_status(reader, "completed")
+    route, answer = held[0]
+    assert "the end" not in answer.text()
+    route.fulfill(response=answer)
+    expect(reader.locator("[data-newer-part]")).to_have_count(0)
+    expect(reader.locator(".run").last.locator(".said .b")).to_have_text("the end")
+    scripted.go_on(reader, conversation, ["one more"], question="and now?")
+    expect(reader.locator(".run").last.locator(".said")).to_contain_text("one more")
+    asked = [text.strip() for text in reader.locator("[data-said-by-user]").all_text_contents()]
+    assert asked[-92:] == [*(f"question {number}" for number in range(10, 100)), "and then?", "and now?"]
+    assert len(set(asked)) == len(asked)
+
+
+def test_newer_messages_that_cannot_be_loaded_are_offered_again(reader: Page, scripted: Scripted, troubles) -> None:
+    troubles.expect("ERR_FAILED", "Failed to load")
+    conversation = plant(scripted, 100)
+    reader.route("**/newer?**", lambda route: route.abort())
+    reader.goto(f"/runs/{find_runs(reader, conversation)[10]}")
+    again = reader.get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
+    reader.unroute("**/newer?**")
+    again.click()
+    expect(again).to_be_hidden()
+    expect(reader.get_by_text("question 25", exact=True)).to_be_attached()
+
+
+def test_who_writes_in_the_middle_of_a_conversation_is_taken_to_its_end(reader: Page, scripted: Scripted) -> None:
+    conversation = plant(scripted, 100)
+    reader.goto(f"/runs/{find_runs(reader, conversation)[10]}")
+    expect(reader.get_by_text("question 10", exact=True)).to_be_in_viewport()
+    scripted.model.script(["an answer"])
+    reader.fill("#composer-text", "written in the middle")
+    reader.press("#composer-text", "Enter")
+    reader.wait_for_url(f"**/c/{conversation}")
+    expect(reader.get_by_text("written in the middle", exact=True)).to_be_in_viewport()
+    wait_for_status(reader, "completed")
 
 
 def test_ten_thousand_tokens_cost_few_updates_of_few_nodes(reader: Page, scripted: Scripted) -> None:

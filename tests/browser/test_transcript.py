@@ -250,3 +250,58 @@ def test_opening_a_card_at_the_end_does_not_move_it_away(reader: Page, scripted:
     assert before is not None
     assert after is not None
     assert abs(before["y"] - after["y"]) < 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A paragraph in which a word is selected ", "while it **grows** on."),
+        ("First.\n\nIn the second a word is selected ", "while it grows.\n\nAnd another."),
+        ("```python\n# a word is selected\n", "print(2)\n```\n\nThe end."),
+        ("* one\n* a **word is** selected ", "here\n* three"),
+    ],
+    ids=["paragraph", "paragraph that ends", "code", "list"],
+)
+def test_what_is_selected_in_a_text_that_grows_stays_selected(
+    reader: Page, scripted: Scripted, before: str, after: str
+) -> None:
+    gate = Gate()
+    scripted.begin(reader, [before, gate, after])
+    expect(reader.locator(".said")).to_contain_text("selected")
+    # As somebody does it with the mouse, from the end of the words to their beginning.
+    reader.evaluate(
+        """() => {
+            const box = document.querySelector(".said");
+            const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+            let from, to;
+            for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+                if (text.data.includes("word")) to = [text, text.data.indexOf("word")];
+                if (text.data.includes("selected")) from = [text, text.data.indexOf("selected") + 8];
+            }
+            getSelection().setBaseAndExtent(...from, ...to);
+        }"""
+    )
+    selected = "() => getSelection().toString()"
+    assert reader.evaluate(selected) == "word is selected"
+    gate.set()
+    wait_for_status(reader, "completed")
+    assert reader.evaluate(selected) == "word is selected"
+    assert reader.evaluate("() => getSelection().direction ?? 'backward'") == "backward"
+
+
+def test_a_selection_that_goes_on_into_the_text_that_grows_keeps_both_its_ends(
+    reader: Page, scripted: Scripted
+) -> None:
+    gate = Gate()
+    scripted.begin(reader, ["The first.\n\nThe second\n", gate, "grows **on**."])
+    expect(reader.locator(".said .b")).to_have_count(2)
+    reader.evaluate(
+        """() => {
+            const [first, second] = document.querySelectorAll(".said .b p");
+            getSelection().setBaseAndExtent(first.firstChild, 4, second.firstChild, 10);
+        }"""
+    )
+    gate.set()
+    wait_for_status(reader, "completed")
+    expect(reader.locator(".said .b").last).to_have_text("The second grows on.")
+    assert reader.evaluate("() => getSelection().toString().split(/\\s+/).join(' ')") == "first. The second"

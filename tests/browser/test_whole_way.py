@@ -113,7 +113,7 @@ def test_a_double_click_on_a_question_starts_one_conversation(open_page: Callabl
     page = open_page("bob")
     page.goto("/")
     before = page.locator("li[data-conversation]").count()
-    page.get_by_role("button", name="What can you do?", exact=True).dblclick()
+    page.get_by_role("button", name="What time is it, and what is 17*23?", exact=True).dblclick()
     page.wait_for_url("**/c/conv_*")
     wait_for_status(page, "completed")
     expect(page.locator("li[data-conversation]")).to_have_count(before + 1)

@@ -17,7 +17,7 @@ PAGES = ("/", "/inbox", "/history", "/search", "/preferences", "/accounts/passwo
 
 @pytest.fixture
 def alice(db: None) -> User:
-    make_agent(examples=["What can you do?", "Count", "Wait", "Send", "One too many"], description="Good at tests.")
+    make_agent(examples=["What can you do?", "Count", "Wait", "One too many"], description="Good at tests.")
     return User.objects.create_user("alice")
 
 
@@ -227,6 +227,35 @@ def test_search_finds_titles_and_what_was_said_but_nothing_of_others(as_alice: C
     assert not found("plums")
     assert found("")
     assert "Nothing found" in text_of(as_alice, "/search?q=plums")
+
+
+def test_search_shows_where_it_found_the_words_and_leads_there(as_alice: Client, alice: User) -> None:
+    first = finished_run(alice, "fruit").conversation
+    said = f"{'Before that. ' * 30}There are <b>Pears</b>\n\nand figs & plums. {'And so on. ' * 30}"
+    run = end_run(start_run(make_run(alice, "which?", conversation_id=first.public_id)), output=said)
+    finished_run(alice, "more", conversation_id=first.public_id)
+    for path in ("/search?fragment&q=pears+fruit", "/search?q=pears+fruit"):
+        page = text_of(as_alice, path)
+        assert "There are &lt;b&gt;<mark>Pears</mark>&lt;/b&gt; and figs &amp; plums." in page
+        assert "><mark>fruit</mark></" in page, "the title's own words are marked there"
+        assert f'href="/c/{first.public_id}?run={run.public_id}#{run.public_id}"' in page
+        assert page.count("Before that.") < 5
+        assert page.count("And so on.") < 10
+
+
+def test_what_the_title_tells_needs_no_excerpt(as_alice: Client, alice: User) -> None:
+    run = finished_run(alice, "apples")
+    page = text_of(as_alice, "/search?fragment&q=apples")
+    assert "found-excerpt" not in page
+    assert f'href="/c/{run.conversation.public_id}"' in page
+
+
+def test_what_was_taken_back_before_its_turn_is_not_found(as_alice: Client, alice: User) -> None:
+    first = start_run(make_run(alice, "apples"))
+    run = make_run(alice, "pears", conversation_id=first.conversation.public_id)
+    assert run.public_id in text_of(as_alice, "/search?fragment&q=pears")
+    actions.withdraw_run(run.pk, by="alice", via="console")
+    assert "Nothing found" in text_of(as_alice, "/search?fragment&q=pears")
 
 
 # -- preferences, language, policy -------------------------------------------------------------------------------------

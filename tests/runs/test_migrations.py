@@ -13,6 +13,7 @@ from runs.models import Agent, AgentVersion, Provider
 
 approvals: Any = import_module("runs.migrations.0002_approvals")
 pool: Any = import_module("runs.migrations.0003_pool")
+words: Any = import_module("runs.migrations.0007_words")
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def old_demo(db: None) -> Agent:
 def test_a_demo_agent_that_nobody_changed_learns_to_send_e_mails(old_demo: Agent) -> None:
     approvals.renew_demo_agent(apps, None)
     old_demo.refresh_from_db()
-    assert (old_demo.tools, old_demo.examples) == (pool.DEMO_TOOLS, setup.DEMO_EXAMPLES)
+    assert (old_demo.tools, old_demo.examples) == (pool.DEMO_TOOLS, approvals.NEW_DEMO["examples"])
     assert (old_demo.instructions, old_demo.version) == (setup.DEMO_INSTRUCTIONS, 2)
     actions.save_agent(old_demo)
     assert old_demo.version == 2, "the stored version is the one that a save would make"
@@ -92,6 +93,22 @@ def test_old_versions_say_that_there_was_no_second_model(old_demo: Agent) -> Non
     assert old_demo.version == 1
 
 
+def test_a_demo_agent_with_our_four_questions_gets_the_three_that_show_more(old_demo: Agent) -> None:
+    approvals.renew_demo_agent(apps, None)
+    words.renew_demo_questions(apps, None)
+    old_demo.refresh_from_db()
+    assert (old_demo.examples, old_demo.version) == (setup.DEMO_EXAMPLES, 2)
+
+
+@pytest.mark.parametrize("examples", [[], ["Mine?"], [*approvals.NEW_DEMO["examples"], "Mine?"]])
+def test_a_demo_agent_with_questions_of_its_own_keeps_them(old_demo: Agent, examples: list[str]) -> None:
+    old_demo.examples = examples
+    old_demo.save()
+    words.renew_demo_questions(apps, None)
+    old_demo.refresh_from_db()
+    assert old_demo.examples == examples
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_site_in_use_can_be_migrated() -> None:
     """In one transaction, with rows in every table that it touches."""
@@ -111,5 +128,6 @@ def test_a_site_in_use_can_be_migrated() -> None:
         executor.migrate(newest)
     found = Agent.objects.get(slug="demo")
     assert (found.tools, found.approval_hours, found.on_expiry) == (setup.DEMO_TOOLS, 168, "deny")
+    assert found.examples == setup.DEMO_EXAMPLES
     newest_version = AgentVersion.objects.get(agent=found, number=3)
     assert newest_version.configuration["tools"] == setup.DEMO_TOOLS

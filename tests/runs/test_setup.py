@@ -3,10 +3,13 @@
 import pytest
 from django.contrib.auth.models import User
 
+from gateway.providers.demo.question import Question
+from gateway.providers.demo.replies import reply_to
+from gateway.tools.base import Rule
 from runs import access, actions
 from runs.models import Agent, ApiKey, Provider
 from runs.setup import set_up_site
-from runs.toolbox import known_tools
+from runs.toolbox import known_tools, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -17,8 +20,23 @@ def test_a_new_site_has_a_demo_agent_that_needs_no_key() -> None:
     assert (agent.slug, agent.is_default, agent.has_parallel_tools, agent.version) == ("demo", True, True, 1)
     assert agent.provider.kind == Provider.Kind.DEMO
     assert set(agent.tools) <= set(known_tools())
-    assert len(agent.examples) == 4
     agent.full_clean()
+
+
+def test_the_demo_agents_questions_show_a_tool_an_approval_and_an_answer_that_is_long_enough_to_stop() -> None:
+    set_up_site()
+    agent = Agent.objects.get()
+    tool, approval, long = [reply_to(Question(text, tools=frozenset(agent.tools))) for text in agent.examples]
+    assert {rule_of(name) for name, _ in tool.calls} == {"never"}
+    assert {rule_of(name) for name, _ in approval.calls} == {"always"}
+    assert not long.calls
+    assert len(long.text) > 2_000
+
+
+def rule_of(name: str) -> Rule:
+    tool = registry().get(name)
+    assert tool is not None
+    return tool.approval
 
 
 def test_the_first_admin_gets_a_random_password_and_a_key_that_work() -> None:

@@ -1,6 +1,8 @@
 """The parts of a conversation that a page shows: bounded, complete for who scrolls up, and nobody else's."""
 
 import json
+from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,10 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from runs import events
+from runs import actions, events
+from runs.actions import Decision
 from runs.models import Event, Run, Status, StopReason
-from runs.transcript.page import WINDOW, open_transcript, read_older
-from tests.factories import answered_turns, end_run, make_agent, make_run, start_run, store_event
+from runs.transcript.folding import Fold
+from runs.transcript.page import WINDOW, open_transcript, read_newer, read_older
+from tests.factories import answered_turns, end_run, make_agent, make_run, start_run, store_event, waiting_run
 from tests.runs.dom import Page
 
 
@@ -116,6 +120,45 @@ def test_an_old_runs_link_shows_the_part_around_it(alice: User) -> None:
     assert not open_transcript(conversation, alice, around="run_nothing").is_excerpt
 
 
+def test_scrolling_down_from_an_old_run_shows_everything_once_and_in_order_to_the_end(alice: User) -> None:
+    conversation = answered_turns(alice, 130)
+    old = Run.objects.filter(conversation=conversation).order_by("pk")[20]
+    transcript = open_transcript(conversation, alice, around=old.public_id)
+    page, beyond, loads = Page(transcript.html, ""), transcript.beyond, 0
+    first = next(node for node in page.runs.walk() if "data-said-by-user" in node.attributes).text
+    while beyond:
+        newer = read_newer(conversation, alice, beyond)
+        assert newer is not None
+        assert len(newer.ops) <= WINDOW
+        for op in newer.ops:
+            page.apply(*op)
+        beyond, loads = newer.beyond, loads + 1
+    questions = [node.text for node in page.runs.walk() if "data-said-by-user" in node.attributes]
+    assert questions == [f"question {number}" for number in range(int(first.split()[1]), 130)]
+    assert loads > 3
+    assert newer.after == open_transcript(conversation, alice).after
+
+
+def test_the_end_of_an_excerpt_is_where_the_live_connection_goes_on(alice: User) -> None:
+    conversation = answered_turns(alice, 60)
+    old = Run.objects.filter(conversation=conversation).order_by("pk")[57]
+    active = start_run(make_run(alice, "now", conversation_id=conversation.public_id))
+    store_event(active, text="half a ")
+    waiting = make_run(alice, "later", conversation_id=conversation.public_id)
+    newer = read_newer(conversation, alice, old.public_id)
+    assert newer is not None
+    assert [op[2] for op in newer.ops] == [*conversation.runs.order_by("pk").values_list("public_id", flat=True)][58:-1]
+    assert "half a" in newer.ops[-1][3]
+    assert newer.after == f"{active.public_id}:3,{waiting.public_id}:1"
+    assert newer.after == open_transcript(conversation, alice).after
+
+
+def test_a_run_that_waits_in_the_queue_is_no_place_to_lead_to(alice: User) -> None:
+    active = start_run(make_run(alice, "now"))
+    waiting = make_run(alice, "later", conversation_id=active.conversation.public_id)
+    assert not open_transcript(active.conversation, alice, around=waiting.public_id).is_excerpt
+
+
 def test_a_conversation_without_runs_can_be_opened(alice: User) -> None:
     conversation = answered_run(alice, "x", "y").conversation
     conversation.runs.all().delete()
@@ -127,13 +170,14 @@ def test_a_conversation_without_runs_can_be_opened(alice: User) -> None:
 # -- what an open page asks for
 
 
-def test_older_parts_are_the_owners_and_staffs(alice: User, as_alice: Client, client: Client) -> None:
+@pytest.mark.parametrize(("part", "op"), [("older?before", "prepend"), ("newer?beyond", "put")])
+def test_other_parts_are_the_owners_and_staffs(alice: User, as_alice: Client, part: str, op: str) -> None:
     """R6: what is not yours does not exist."""
     conversation = answered_turns(alice, 60)
-    before = open_transcript(conversation, alice).before
-    address = f"/c/{conversation.public_id}/older?before={before}"
+    run = conversation.runs.order_by("pk")[30]
+    address = f"/c/{conversation.public_id}/{part}={run.public_id}"
     answer = as_alice.get(address)
-    assert answer.json()["ops"][0][:2] == ["prepend", "runs"]
+    assert answer.json()["ops"][0][:2] == [op, "runs"]
     bob = Client()
     bob.force_login(User.objects.create_user("bob"))
     assert bob.get(address).status_code == 404
@@ -148,6 +192,7 @@ def test_a_cursor_that_leads_nowhere_is_not_found(as_alice: Client, alice: User,
     run = answered_run(alice, "x", "y")
     assert as_alice.get(f"/c/{run.conversation.public_id}/older?before={before}").status_code == 404
     assert as_alice.get(f"/c/{run.conversation.public_id}/older?before={run.public_id}:x").status_code == 404
+    assert as_alice.get(f"/c/{run.conversation.public_id}/newer?beyond={before}").status_code == 404
     assert as_alice.get(f"/c/%00/older?before={before}").status_code == 404
     assert as_alice.get(f"/c/{run.conversation.public_id}/runs/%00/messages/0").status_code == 404
     assert not open_transcript(run.conversation, alice, around="run_\0").is_excerpt
@@ -225,3 +270,33 @@ def test_what_a_cut_off_step_had_said_is_shown_also_where_only_whole_messages_ar
     assert "a whole message" in text
     assert "half a mess" in text
     assert "Cut off here" in text
+
+
+# -- the time that the inspector shows
+
+
+def test_the_time_does_not_count_the_wait_for_an_approval(alice: User) -> None:
+    """L1: the inspector shows what the limit counts."""
+    run = waiting_run(alice, "call_1")
+    later = timezone.now() + timedelta(hours=1)
+    with mock.patch("django.utils.timezone.now", return_value=later):
+        state = open_transcript(run.conversation, alice).state
+        assert 0 < state["run"]["active_seconds"] < 60
+        assert "data-ticking" not in state["inspector"]
+        actions.decide_approvals(run.pk, [Decision("call_1", approve=True)], by=alice, via="console")
+        start_run(run)
+    later += timedelta(minutes=5)
+    with mock.patch("django.utils.timezone.now", return_value=later):
+        state = open_transcript(run.conversation, alice).state
+    assert 300 < state["run"]["active_seconds"] < 360
+    assert "data-ticking" in state["inspector"]
+
+
+def test_the_time_after_a_lost_worker_goes_on_from_what_was_told(alice: User) -> None:
+    fold = Fold("run_1")
+    times = {0: events.RUN_STARTED, 5: events.TOOL_STARTED, 8: events.TOOL_COMPLETED, 600: events.RUN_STARTED}
+    call = {"tool_call_id": "call_1", "name": "wait"}
+    for seq, (second, kind) in enumerate(times.items(), start=1):
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+        fold.take([{"seq": seq, "type": kind, "at": at.isoformat(), **call}])
+    assert (fold.worked_seconds, fold.working_since) == (8, datetime(2026, 1, 1, 0, 10, tzinfo=UTC))
