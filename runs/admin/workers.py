@@ -84,7 +84,8 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="live agents")
     def agents(self, worker: Worker) -> int | None:
-        return worker.pool.get("size")
+        size: int | None = worker.pool.get("size")
+        return size
 
     @admin.display(description="agents reused")
     def reuse(self, worker: Worker) -> str:

@@ -5,7 +5,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0006_withdrawal'),
+        ('runs', '0007_words'),
     ]
 
     operations = [
