@@ -134,6 +134,9 @@ class Execution:
         finally:
             interrupted.cancel()
         if not work.done():
+            assert self.cause is not None
+            # Once more: in the moment before the work took its first step there was nobody to hear it.
+            turn.interrupt(self.reason, self.cause)
             await asyncio.wait({work}, timeout=PATIENCE + settings.AGENTSITE["TOOL_GRACE_SECONDS"])
         if not work.done():
             logger.error("The work on run %s did not end when it was interrupted; it is left to itself.", self.run)

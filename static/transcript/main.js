@@ -3,18 +3,12 @@
 
 import { Connection, readPlaces } from "./connection.js";
 import { keepTime, localiseTimes } from "./clocks.js";
-import { letDecide } from "./deciding.js";
 import { letFold, openRunning } from "./folding.js";
 import { applyAll } from "./ops.js";
 import { offerCopies } from "./copying.js";
 import { offerRetries } from "./retrying.js";
 import { Scrolling } from "./scrolling.js";
 
-/** @param {Element} node */
-function greet(node) {
-  localiseTimes(node);
-  openRunning(node);
-}
 
 /** @param {string} name @param {unknown} detail */
 function tell(name, detail) {
@@ -32,6 +26,18 @@ function start(box) {
   /** @type {Map<string, number>} the last event of each run that may still change, and of the newest */
   const seen = new Map();
   readPlaces(box.dataset.after ?? "", seen);
+
+  let canDecide = false;
+
+  /** @param {Element} node */
+  function greet(node) {
+    localiseTimes(node);
+    openRunning(node);
+    // Most conversations ask nobody: the script for approvals comes with the first question.
+    if (canDecide || !(node.matches("[data-question]") || node.querySelector("[data-question]"))) return;
+    canDecide = true;
+    import("./deciding.js").then(({ letDecide }) => letDecide(box));
+  }
 
   /** @param {any} state */
   function take(state) {
@@ -56,10 +62,9 @@ function start(box) {
   }
 
   letFold(box);
-  letDecide(box);
   offerCopies(box);
   offerRetries(box);
-  localiseTimes(box);
+  greet(box);
   keepTime(box);
   tell("run-state", JSON.parse(find("#transcript-state").textContent ?? "{}"));
   const target = location.hash && document.getElementById(location.hash.slice(1));

@@ -314,6 +314,35 @@ async def test_a_stop_while_the_run_is_being_claimed_is_heard(working, monkeypat
     assert working.provider.requests == []
 
 
+async def test_a_stop_in_the_moment_before_the_work_takes_its_first_step_is_heard(working, monkeypatch, caplog) -> None:
+    """C1: the agent has been handed its run and does not know of it yet."""
+    held = Gate()
+    bring_up_to_date, run_turn, ring = Execution._bring_up_to_date, LiveAgent.run, bell.ring
+
+    async def bring_up_to_date_later(execution, agent):
+        await held.wait()
+        return await bring_up_to_date(execution, agent)
+
+    def run_and_stop(agent, turn):
+        [execution] = working.worker.executions.values()
+        asyncio.get_running_loop().call_soon(execution.stop, "alice", "api")
+        return run_turn(agent, turn)
+
+    monkeypatch.setattr(Execution, "_bring_up_to_date", bring_up_to_date_later)
+    monkeypatch.setattr(LiveAgent, "run", run_and_stop)
+    monkeypatch.setattr(
+        bell, "ring", lambda group, message: None if message["type"] == "stop" else ring(group, message)
+    )
+    monkeypatch.setattr("runs.worker.LOOK_SECONDS", 3600)
+    working.script(["never", Gate()])
+    run = await working.submit()
+    await held.reached.wait()
+    await working.stop(run)
+    held.open()
+    await stopped(working, run)
+    assert not caplog.records
+
+
 async def test_a_stop_ends_the_wait_for_a_retry(working) -> None:
     """E2."""
     working.script([ProviderError("llm_rate_limit", "wait", transient=True, retry_after=200)], "never")
