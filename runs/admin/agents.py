@@ -9,6 +9,8 @@ from django.db.models import Model, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from runs import actions
 from runs.admin.reading import pretty
@@ -31,8 +33,8 @@ class LinesField(forms.CharField):
 
 
 class AgentForm(forms.ModelForm):
-    tools = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
-    examples = LinesField(required=False, help_text="Questions to begin with, one a line.")
+    tools = forms.MultipleChoiceField(label=_("Tools"), required=False, widget=forms.CheckboxSelectMultiple)
+    examples = LinesField(label=_("Examples"), required=False, help_text=_("Questions to begin with, one a line."))
 
     class Meta:
         model = Agent
@@ -60,7 +62,7 @@ class AgentForm(forms.ModelForm):
     def clean_sampling(self) -> dict[str, Any]:
         sampling = self.cleaned_data["sampling"] or {}
         if not isinstance(sampling, dict):
-            raise forms.ValidationError('Give an object, for example {"temperature": 0.2}.')
+            raise forms.ValidationError(_('Give an object, for example {"temperature": 0.2}.'))
         return sampling
 
     def clean_approvals(self) -> Any:
@@ -76,7 +78,7 @@ class AgentForm(forms.ModelForm):
             except actions.Refused as refused:
                 self.add_error("approvals", str(refused))
         if cleaned.get("fallback_provider") and not cleaned.get("fallback_model"):
-            self.add_error("fallback_model", "Name the second model, or choose no provider for it.")
+            self.add_error("fallback_model", _("Name the second model, or choose no provider for it."))
         return cleaned
 
     def _get_validation_exclusions(self) -> set[str]:
@@ -103,12 +105,12 @@ class VersionInline(admin.TabularInline):
     readonly_fields = ["number", "created_at", "created_by", "shown_configuration"]
     extra = 0
     can_delete = False
-    verbose_name_plural = f"versions (the newest {VERSIONS_SHOWN})"
+    verbose_name_plural = format_lazy(_("versions (the newest {number})"), number=VERSIONS_SHOWN)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentVersion]:
         return super().get_queryset(request).select_related("created_by", "agent")
 
-    @admin.display(description="configuration")
+    @admin.display(description=_("configuration"))
     def shown_configuration(self, version: AgentVersion) -> str:
         return pretty(version.configuration)
 
@@ -131,10 +133,10 @@ class AgentAdmin(admin.ModelAdmin):
     readonly_fields = ["version", "created_at", "updated_at"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "is_active", "is_default"]}),
-        ("For people", {"fields": ["description", "examples"]}),
-        ("Model", {"fields": ["provider", "model", "instructions", "sampling", "reasoning_effort"]}),
+        (_("For people"), {"fields": ["description", "examples"]}),
+        (_("Model"), {"fields": ["provider", "model", "instructions", "sampling", "reasoning_effort"]}),
         (
-            "Second model",
+            _("Second model"),
             {
                 "fields": [
                     "fallback_model",
@@ -144,12 +146,12 @@ class AgentAdmin(admin.ModelAdmin):
                 ]
             },
         ),
-        ("Tools", {"fields": ["tools", "has_parallel_tools", "approvals", "approval_hours", "on_expiry"]}),
+        (_("Tools"), {"fields": ["tools", "has_parallel_tools", "approvals", "approval_hours", "on_expiry"]}),
         (
-            "Limits of one run",
+            _("Limits of one run"),
             {"fields": ["max_steps", "max_seconds", "max_tokens", "max_cost", "prompt_price", "completion_price"]},
         ),
-        ("History", {"fields": ["version", "created_at", "updated_at"]}),
+        (_("History"), {"fields": ["version", "created_at", "updated_at"]}),
     ]
 
     def save_model(self, request: HttpRequest, obj: Agent, form: forms.ModelForm, change: bool) -> None:

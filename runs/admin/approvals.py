@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from runs import access
 from runs.admin.reading import ReadOnlyAdmin, link_to, pretty, short
@@ -18,7 +19,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
     fieldsets = [
         (None, {"fields": ["public_id", "status", "run_link", "conversation_link", "owner"]}),
         (
-            "Asked",
+            _("Asked"),
             {
                 "fields": [
                     *("name", "tool_call_id", "description", "why", "shown_arguments", "arguments_digest"),
@@ -26,37 +27,37 @@ class ApprovalAdmin(ReadOnlyAdmin):
                 ]
             },
         ),
-        ("Decided", {"fields": ["decided_by", "decided_via", "decided_at", "reason", "shown_edited_arguments"]}),
+        (_("Decided"), {"fields": ["decided_by", "decided_via", "decided_at", "reason", "shown_edited_arguments"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
         assert isinstance(request.user, User)
         return access.decidable_approvals(request.user).order_by("-id")
 
-    @admin.display(description="arguments")
+    @admin.display(description=_("arguments"))
     def shown_short(self, approval: Approval) -> str:
         return short(approval.decided_arguments)
 
-    @admin.display
+    @admin.display(description=_("owner"))
     def owner(self, approval: Approval) -> str:
         return approval.run.owner.get_username()
 
-    @admin.display(description="run")
+    @admin.display(description=_("run"))
     def run_link(self, approval: Approval) -> str:
         return link_to(approval.run)
 
-    @admin.display(description="conversation")
+    @admin.display(description=_("conversation"))
     def conversation_link(self, approval: Approval) -> str:
         return link_to(approval.run.conversation)
 
-    @admin.display(description="arguments")
+    @admin.display(description=_("arguments"))
     def shown_arguments(self, approval: Approval) -> str:
         return pretty(approval.arguments)
 
-    @admin.display(description="schema")
+    @admin.display(description=_("schema"))
     def shown_schema(self, approval: Approval) -> str:
         return pretty(approval.schema)
 
-    @admin.display(description="edited arguments")
+    @admin.display(description=_("edited arguments"))
     def shown_edited_arguments(self, approval: Approval) -> str:
         return pretty(approval.edited_arguments) if approval.edited_arguments is not None else ""

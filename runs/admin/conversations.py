@@ -6,6 +6,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from runs import access
 from runs.actions import Refused, delete_conversation
@@ -42,7 +44,7 @@ class ConversationAdmin(ReadOnlyAdmin):
         assert isinstance(request.user, User)
         return request.user.has_perm("runs.delete_conversation")
 
-    @admin.action(description="Delete selected conversations", permissions=["end"])
+    @admin.action(description=_("Delete selected conversations"), permissions=["end"])
     def delete_conversations(self, request: HttpRequest, conversations: QuerySet[Conversation]) -> None:
         assert isinstance(request.user, User)
         for conversation in conversations:
@@ -52,17 +54,18 @@ class ConversationAdmin(ReadOnlyAdmin):
                 self.message_user(request, str(refused), messages.WARNING)
             else:
                 until = date_format(localtime(conversation.restorable_until), "H:i")
-                text = f"{conversation.public_id}: deleted; its owner can restore it until {until}."
+                text = gettext("%(conversation)s: deleted; its owner can restore it until %(time)s.")
+                text %= {"conversation": conversation.public_id, "time": until}
                 self.message_user(request, text, messages.SUCCESS)
 
-    @admin.display
+    @admin.display(description=_("runs"))
     def runs(self, conversation: Conversation) -> str:
         return link_to_rows(Run.objects.all(), conversation__exact=conversation.pk)
 
-    @admin.display
+    @admin.display(description=_("messages"))
     def messages(self, conversation: Conversation) -> str:
         return link_to_rows(Message.objects.all(), conversation__exact=conversation.pk)
 
-    @admin.display
+    @admin.display(description=_("notes"))
     def notes(self, conversation: Conversation) -> str:
         return link_to_rows(Note.objects.all(), conversation__exact=conversation.pk)

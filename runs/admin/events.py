@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from runs import events
 from runs.admin.reading import ReadOnlyAdmin, link_to, pretty, short
@@ -18,7 +19,7 @@ TYPES = sorted(
 class TypeFilter(admin.SimpleListFilter):
     """Named here: to find them in the table would be to read all of it."""
 
-    title = "type"
+    title = _("type")
     parameter_name = "type"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -41,14 +42,14 @@ class EventAdmin(ReadOnlyAdmin):
         log = super().get_queryset(request).select_related("run")
         return log.filter(run__conversation__deleted_at__isnull=True)
 
-    @admin.display
+    @admin.display(description=_("payload"))
     def payload(self, event: Event) -> str:
         return short(event.line)
 
-    @admin.display(description="run")
+    @admin.display(description=_("run"))
     def run_link(self, event: Event) -> str:
         return link_to(event.run)
 
-    @admin.display(description="payload")
+    @admin.display(description=_("payload"))
     def shown_payload(self, event: Event) -> str:
         return pretty(events.payload_of(event.line))

@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from runs import access
 from runs.models import ApiKey
@@ -41,18 +43,18 @@ class ApiKeyAdmin(admin.ModelAdmin):
         obj.refresh_from_db()
         self.message_user(
             request,
-            format_html("The new key, shown this once: <code>{}</code>", text),
+            format_html(gettext("The new key, shown this once: <code>{}</code>"), text),
             messages.WARNING,
         )
 
-    @admin.action(description="Revoke selected API keys", permissions=["change"])
+    @admin.action(description=_("Revoke selected API keys"), permissions=["change"])
     def revoke_keys(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
         revoked = keys.filter(revoked_at=None).update(revoked_at=timezone.now())
         access.forget_keys()
-        self.message_user(request, f"Revoked: {revoked}.", messages.SUCCESS)
+        self.message_user(request, gettext("Revoked: %(number)s.") % {"number": revoked}, messages.SUCCESS)
 
-    @admin.display
+    @admin.display(description=_("state"))
     def state(self, key: ApiKey) -> str:
         if key.revoked_at is not None:
-            return "revoked"
-        return "usable" if key.is_usable else "expired"
+            return gettext("revoked")
+        return gettext("usable") if key.is_usable else gettext("expired")

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from runs.admin.reading import ReadOnlyAdmin, short
 from runs.models import Note
@@ -17,6 +18,6 @@ class NoteAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Note]:
         return super().get_queryset(request).filter(conversation__deleted_at__isnull=True)
 
-    @admin.display(description="text")
+    @admin.display(description=_("text"))
     def shown_text(self, note: Note) -> str:
         return short(note.text)

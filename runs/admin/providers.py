@@ -5,6 +5,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from runs.models import Provider
 
@@ -12,21 +14,20 @@ from runs.models import Provider
 class ProviderForm(forms.ModelForm):
     new_api_key = forms.CharField(
         required=False,
-        label="New API key",
-        help_text="Replaces the stored one. Stored encrypted, and not shown again.",
+        label=_("New API key"),
+        help_text=_("Replaces the stored one. Stored encrypted, and not shown again."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "class": "vTextField"}),
     )
-    forgets_api_key = forms.BooleanField(required=False, label="Forget the stored API key")
+    forgets_api_key = forms.BooleanField(required=False, label=_("Forget the stored API key"))
 
     class Meta:
         model = Provider
         exclude = ["api_key"]
-        labels = {"base_url": "Base URL", "api_key_env": "Environment variable"}
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         if self.cleaned_data.get("kind") == Provider.Kind.OPENAI and not self.cleaned_data.get("base_url"):
-            self.add_error("base_url", "An endpoint needs its address.")
+            self.add_error("base_url", _("An endpoint needs its address."))
         return cleaned
 
 
@@ -39,16 +40,16 @@ class ProviderAdmin(admin.ModelAdmin):
     readonly_fields = ["api_key_state", "created_at", "updated_at"]
     fieldsets = [
         (None, {"fields": ["name", "kind", "base_url"]}),
-        ("API key", {"fields": ["api_key_state", "new_api_key", "forgets_api_key", "api_key_env"]}),
-        ("Patience", {"fields": ["connect_seconds", "silence_seconds", "max_retries"]}),
-        ("History", {"fields": ["created_at", "updated_at"]}),
+        (_("API key"), {"fields": ["api_key_state", "new_api_key", "forgets_api_key", "api_key_env"]}),
+        (_("Patience"), {"fields": ["connect_seconds", "silence_seconds", "max_retries"]}),
+        (_("History"), {"fields": ["created_at", "updated_at"]}),
     ]
 
-    @admin.display(description="API key")
+    @admin.display(description=_("API key"))
     def api_key_state(self, provider: Provider) -> str:
         if provider.api_key_env:
-            return f"from ${provider.api_key_env}"
-        return "set" if provider.api_key else "not set"
+            return gettext("from $%(name)s") % {"name": provider.api_key_env}
+        return gettext("set") if provider.api_key else gettext("not set")
 
     def save_model(self, request: HttpRequest, obj: Provider, form: forms.ModelForm, change: bool) -> None:
         if form.cleaned_data["forgets_api_key"]:

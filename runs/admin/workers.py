@@ -14,6 +14,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from runs import actions, pools
@@ -22,10 +24,16 @@ from runs.models import Conversation, Worker
 from runs.models.workers import SEEN_SECONDS
 
 EVICTIONS: dict[pools.EvictionResult, tuple[int, str]] = {
-    "evicted": (messages.SUCCESS, "The agent of {} was let go. Its next run gets a fresh one."),
-    "active": (messages.WARNING, "The agent of {} is in the middle of a run and was left alone. Try again afterwards."),
-    "absent": (messages.INFO, "The agent of {} is in no pool any more."),
-    "unanswered": (messages.WARNING, "No worker answered for {}. The request may have got lost: ask again."),
+    "evicted": (messages.SUCCESS, gettext_noop("The agent of {} was let go. Its next run gets a fresh one.")),
+    "active": (
+        messages.WARNING,
+        gettext_noop("The agent of {} is in the middle of a run and was left alone. Try again afterwards."),
+    ),
+    "absent": (messages.INFO, gettext_noop("The agent of {} is in no pool any more.")),
+    "unanswered": (
+        messages.WARNING,
+        gettext_noop("No worker answered for {}. The request may have got lost: ask again."),
+    ),
 }
 
 
@@ -49,7 +57,7 @@ class WorkerAdmin(ReadOnlyAdmin):
             return redirect("admin:runs_worker_pool")
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
-            "title": "Live agents",
+            "title": gettext("Live agents"),
             "opts": self.opts,
             "pools": pools.look_at_pools(),
             "may_evict": self.may_evict(request),
@@ -60,54 +68,58 @@ class WorkerAdmin(ReadOnlyAdmin):
         if not self.may_evict(request):
             raise PermissionDenied
         if not Conversation.objects.filter(public_id=conversation_id).exists():
-            self.message_user(request, "There is no such conversation.", messages.WARNING)
+            self.message_user(request, gettext("There is no such conversation."), messages.WARNING)
             return
         level, text = EVICTIONS[pools.evict_agent(conversation_id)]
-        self.message_user(request, text.format(conversation_id), level)
+        self.message_user(request, gettext(text).format(conversation_id), level)
 
     def may_evict(self, request: HttpRequest) -> bool:
         assert isinstance(request.user, User)
         return request.user.has_perm("runs.change_worker")
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, worker: Worker) -> str:
         if (timezone.now() - worker.seen_at).total_seconds() > max(SEEN_SECONDS, settings.AGENTSITE["LEASE_SECONDS"]):
-            return "lost"
+            return gettext("lost")
         if not worker.is_draining:
-            return "takes runs"
-        return "draining" if worker.active_runs else "drained"
+            return gettext("takes runs")
+        return gettext("draining") if worker.active_runs else gettext("drained")
 
-    @admin.display(description="runs")
+    @admin.display(description=_("runs"))
     def runs(self, worker: Worker) -> str:
         url = reverse("admin:runs_run_changelist", query={"worker": worker.name})
-        return format_html('<a href="{}">{} of {}</a>', url, worker.active_runs, worker.max_runs)
+        return format_html('<a href="{}">{}</a>', url, f"{worker.active_runs} / {worker.max_runs}")
 
-    @admin.display(description="live agents")
+    @admin.display(description=_("live agents"))
     def agents(self, worker: Worker) -> int | None:
         size: int | None = worker.pool.get("size")
         return size
 
-    @admin.display(description="agents reused")
+    @admin.display(description=_("agents reused"))
     def reuse(self, worker: Worker) -> str:
         reused = worker.pool.get("hits", 0)
         taken = reused + worker.pool.get("misses", 0)
-        return f"{reused / taken:.0%} of {taken} runs" if taken else "–"
+        if not taken:
+            return "–"
+        return gettext("%(share)s of %(number)s runs") % {"share": f"{reused / taken:.0%}", "number": taken}
 
     def has_drain_permission(self, request: HttpRequest) -> bool:
         assert isinstance(request.user, User)
         return request.user.has_perm("runs.change_worker")
 
-    @admin.action(description="Drain: take no new runs, go on with the others", permissions=["drain"])
+    @admin.action(description=_("Drain: take no new runs, go on with the others"), permissions=["drain"])
     def drain(self, request: HttpRequest, workers: QuerySet[Worker]) -> None:
         self._drain(request, workers, is_draining=True)
 
-    @admin.action(description="Take runs again", permissions=["drain"])
+    @admin.action(description=_("Take runs again"), permissions=["drain"])
     def take_runs_again(self, request: HttpRequest, workers: QuerySet[Worker]) -> None:
         self._drain(request, workers, is_draining=False)
 
     def _drain(self, request: HttpRequest, workers: QuerySet[Worker], *, is_draining: bool) -> None:
         for worker in workers:
             actions.drain_worker(worker.name, is_draining=is_draining)
-        what = "no new runs" if is_draining else "runs again"
-        text = f"{len(workers)} will take {what}, from their next report on (in a few seconds)."
-        self.message_user(request, text, messages.SUCCESS)
+        if is_draining:
+            text = gettext("%(number)s will take no new runs, from their next report on (in a few seconds).")
+        else:
+            text = gettext("%(number)s will take runs again, from their next report on (in a few seconds).")
+        self.message_user(request, text % {"number": len(workers)}, messages.SUCCESS)

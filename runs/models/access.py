@@ -7,6 +7,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 PREFIX = "ask_"
 
@@ -17,19 +18,22 @@ def digest_of(key: str) -> str:
 
 
 class ApiKey(models.Model):
-    name = models.CharField(max_length=100)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
-    digest = models.CharField(max_length=64, unique=True, editable=False)
-    beginning = models.CharField(
-        max_length=12, editable=False, help_text="The key's first characters, to tell keys apart."
+    name = models.CharField(_("name"), max_length=100)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="api_keys"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
+    beginning = models.CharField(
+        _("beginning"), max_length=12, editable=False, help_text=_("The key's first characters, to tell keys apart.")
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
     class Meta:
-        verbose_name = "API key"
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
         ordering = ["-id"]
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from runs.models.agents import OnExpiry
 from runs.models.fields import WrittenJSONField
@@ -25,39 +26,49 @@ EXPIRED = "Denied: nobody decided on this call before it expired. It was not exe
 
 
 class ApprovalStatus(models.TextChoices):
-    PENDING = "pending", "pending"
-    APPROVED = "approved", "approved"
-    DENIED = "denied", "denied"
-    EXPIRED = "expired", "expired"
-    STOPPED = "stopped", "stopped"
+    PENDING = "pending", _("pending")
+    APPROVED = "approved", _("approved")
+    DENIED = "denied", _("denied")
+    EXPIRED = "expired", _("expired")
+    STOPPED = "stopped", _("stopped")
 
 
 class Approval(models.Model):
-    public_id = models.CharField(max_length=40, unique=True, default=new_approval_id, editable=False)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")
+    public_id = models.CharField(_("ID"), max_length=40, unique=True, default=new_approval_id, editable=False)
+    run = models.ForeignKey(Run, verbose_name=_("run"), on_delete=models.CASCADE, related_name="approvals")
 
     # What is asked.
-    tool_call_id = models.CharField(max_length=200)
-    position = models.PositiveIntegerField(help_text="Where the call's answer stands in the conversation.")
-    name = models.CharField(max_length=100)
-    description = models.TextField(blank=True)
-    arguments = WrittenJSONField(help_text="As the model asked for them.")
-    arguments_digest = models.CharField(max_length=64, help_text="SHA-256 of the arguments as JSON with sorted keys.")
-    schema = WrittenJSONField(help_text="The JSON schema of the tool's arguments.")
-    why = models.TextField(blank=True, help_text="What the model said before the call.")
-    requested_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True)
-    on_expiry = models.CharField(max_length=10, choices=OnExpiry.choices)
+    tool_call_id = models.CharField(_("tool call"), max_length=200)
+    position = models.PositiveIntegerField(
+        _("position"), help_text=_("Where the call's answer stands in the conversation.")
+    )
+    name = models.CharField(_("name"), max_length=100)
+    description = models.TextField(_("description"), blank=True)
+    arguments = WrittenJSONField(_("arguments"), help_text=_("As the model asked for them."))
+    arguments_digest = models.CharField(
+        _("digest of the arguments"), max_length=64, help_text=_("SHA-256 of the arguments as JSON with sorted keys.")
+    )
+    schema = WrittenJSONField(_("schema"), help_text=_("The JSON schema of the tool's arguments."))
+    why = models.TextField(_("why"), blank=True, help_text=_("What the model said before the call."))
+    requested_at = models.DateTimeField(_("requested"))
+    expires_at = models.DateTimeField(_("expires"), null=True)
+    on_expiry = models.CharField(_("on expiry"), max_length=10, choices=OnExpiry.choices)
 
     # What was decided.
-    status = models.CharField(max_length=10, choices=ApprovalStatus.choices, default=ApprovalStatus.PENDING)
-    edited_arguments = WrittenJSONField(null=True, help_text="What a person put in their place.")
-    reason = models.TextField(blank=True)
-    decided_by = models.CharField(max_length=150, blank=True)
-    decided_via = models.CharField(max_length=20, blank=True)
-    decided_at = models.DateTimeField(null=True)
+    status = models.CharField(
+        _("status"), max_length=10, choices=ApprovalStatus.choices, default=ApprovalStatus.PENDING
+    )
+    edited_arguments = WrittenJSONField(
+        _("edited arguments"), null=True, help_text=_("What a person put in their place.")
+    )
+    reason = models.TextField(_("reason"), blank=True)
+    decided_by = models.CharField(_("decided by"), max_length=150, blank=True)
+    decided_via = models.CharField(_("decided via"), max_length=20, blank=True)
+    decided_at = models.DateTimeField(_("decided"), null=True)
 
     class Meta:
+        verbose_name = _("approval")
+        verbose_name_plural = _("approvals")
         ordering = ["-id"]
         constraints = [models.UniqueConstraint(fields=["run", "tool_call_id"], name="one_approval_a_call")]
         indexes = [

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from runs.models.conversations import Conversation
 from runs.models.ids import new_message_id
@@ -10,19 +11,23 @@ from runs.models.runs import Run
 
 
 class Message(models.Model):
-    public_id = models.CharField(max_length=40, unique=True, default=new_message_id, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages")
-    position = models.PositiveIntegerField()
-    role = models.CharField(max_length=10)
-    content = models.JSONField(help_text="Text, or a list of content parts.")
-    tool_calls = models.JSONField(null=True)
-    tool_call_id = models.CharField(max_length=200, blank=True)
-    name = models.CharField(max_length=100, blank=True)
-    is_partial = models.BooleanField(default=False)
-    created_at = models.DateTimeField(auto_now_add=True)
+    public_id = models.CharField(_("ID"), max_length=40, unique=True, default=new_message_id, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, verbose_name=_("conversation"), on_delete=models.CASCADE, related_name="messages"
+    )
+    run = models.ForeignKey(Run, verbose_name=_("run"), on_delete=models.CASCADE, related_name="messages")
+    position = models.PositiveIntegerField(_("position"))
+    role = models.CharField(_("role"), max_length=10)
+    content = models.JSONField(_("content"), help_text=_("Text, or a list of content parts."))
+    tool_calls = models.JSONField(_("tool calls"), null=True)
+    tool_call_id = models.CharField(_("tool call"), max_length=200, blank=True)
+    name = models.CharField(_("name"), max_length=100, blank=True)
+    is_partial = models.BooleanField(_("partial"), default=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("message")
+        verbose_name_plural = _("messages")
         ordering = ["conversation", "position"]
         constraints = [models.UniqueConstraint(fields=["conversation", "position"], name="one_message_a_position")]
         indexes = [models.Index(fields=["run", "position"], name="message_run_order")]

@@ -84,63 +84,81 @@ def word_for_reason(stop_reason: str, error: Mapping[str, str] | None) -> str:
 
 
 class Run(models.Model):
-    public_id = models.CharField(max_length=40, unique=True, default=new_run_id, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
-    agent_version = models.PositiveIntegerField()
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs")
+    public_id = models.CharField(_("ID"), max_length=40, unique=True, default=new_run_id, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, verbose_name=_("conversation"), on_delete=models.CASCADE, related_name="runs"
+    )
+    agent = models.ForeignKey(Agent, verbose_name=_("agent"), on_delete=models.PROTECT, related_name="runs")
+    agent_version = models.PositiveIntegerField(_("agent version"))
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("owner"), on_delete=models.CASCADE, related_name="runs"
+    )
 
-    status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
-    stop_reason = models.CharField(max_length=20, choices=StopReason.choices, blank=True)
+    status = models.CharField(_("status"), max_length=20, choices=Status.choices, default=Status.QUEUED)
+    stop_reason = models.CharField(_("stop reason"), max_length=20, choices=StopReason.choices, blank=True)
 
     # What was asked. It becomes messages of the conversation when the run's turn comes, see `actions.placing`.
-    input = models.JSONField(help_text="A list of messages.")
-    input_text = models.TextField(blank=True)
-    is_input_placed = models.BooleanField(default=False)
-    edits = models.PositiveIntegerField(default=0, help_text="How often its input was changed while it waited.")
-    is_withdrawn = models.BooleanField(
-        default=False, db_default=False, help_text="Taken back before it began: no part of the conversation."
+    input = models.JSONField(_("input"), help_text=_("A list of messages."))
+    input_text = models.TextField(_("text of the input"), blank=True)
+    is_input_placed = models.BooleanField(_("input placed"), default=False)
+    edits = models.PositiveIntegerField(
+        _("edits"), default=0, help_text=_("How often its input was changed while it waited.")
     )
-    has_token_streaming = models.BooleanField(default=True)
-    max_steps = models.PositiveIntegerField()
-    max_seconds = models.FloatField()
-    max_tokens = models.PositiveIntegerField(null=True)
-    max_cost = models.DecimalField(null=True, max_digits=12, decimal_places=6)
-    reasoning_effort = models.CharField(max_length=10, blank=True)
-    metadata = models.JSONField(default=dict, blank=True)
-    idempotency_key = models.CharField(max_length=200, blank=True)
-    body_digest = models.CharField(max_length=64, blank=True)
+    is_withdrawn = models.BooleanField(
+        _("withdrawn"),
+        default=False,
+        db_default=False,
+        help_text=_("Taken back before it began: no part of the conversation."),
+    )
+    has_token_streaming = models.BooleanField(_("token streaming"), default=True)
+    max_steps = models.PositiveIntegerField(_("limit of steps"))
+    max_seconds = models.FloatField(_("limit of seconds"))
+    max_tokens = models.PositiveIntegerField(_("limit of tokens"), null=True)
+    max_cost = models.DecimalField(_("limit of cost"), null=True, max_digits=12, decimal_places=6)
+    reasoning_effort = models.CharField(_("reasoning effort"), max_length=10, blank=True)
+    metadata = models.JSONField(_("metadata"), default=dict, blank=True)
+    idempotency_key = models.CharField(_("idempotency key"), max_length=200, blank=True)
+    body_digest = models.CharField(_("digest of the body"), max_length=64, blank=True)
 
     # What came of it.
-    output = models.TextField(blank=True)
-    error = models.JSONField(null=True)
-    steps = models.PositiveIntegerField(default=0)
-    prompt_tokens = models.PositiveBigIntegerField(default=0)
-    completion_tokens = models.PositiveBigIntegerField(default=0)
-    cost = models.DecimalField(null=True, max_digits=14, decimal_places=8)
-    is_usage_estimated = models.BooleanField(default=False)
-    receipt = models.JSONField(null=True, help_text="What a stop did, and how fast.")
+    output = models.TextField(_("output"), blank=True)
+    error = models.JSONField(_("error"), null=True)
+    steps = models.PositiveIntegerField(_("steps"), default=0)
+    prompt_tokens = models.PositiveBigIntegerField(_("prompt tokens"), default=0)
+    completion_tokens = models.PositiveBigIntegerField(_("completion tokens"), default=0)
+    cost = models.DecimalField(_("cost"), null=True, max_digits=14, decimal_places=8)
+    is_usage_estimated = models.BooleanField(_("usage estimated"), default=False)
+    receipt = models.JSONField(_("receipt"), null=True, help_text=_("What a stop did, and how fast."))
 
-    queued_at = models.DateTimeField()
-    started_at = models.DateTimeField(null=True)
-    first_token_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
-    active_seconds = models.FloatField(default=0, help_text="Worked on, without the time it waited.")
+    queued_at = models.DateTimeField(_("queued at"))
+    started_at = models.DateTimeField(_("started"), null=True)
+    first_token_at = models.DateTimeField(_("first token"), null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    active_seconds = models.FloatField(
+        _("active seconds"), default=0, help_text=_("Worked on, without the time it waited.")
+    )
 
-    stop_requested_at = models.DateTimeField(null=True)
-    stop_requested_by = models.CharField(max_length=150, blank=True)
-    stop_requested_via = models.CharField(max_length=20, blank=True)
+    stop_requested_at = models.DateTimeField(_("stop requested"), null=True)
+    stop_requested_by = models.CharField(_("stop requested by"), max_length=150, blank=True)
+    stop_requested_via = models.CharField(_("stop requested via"), max_length=20, blank=True)
 
     # Who works on it. `attempt` rises with every claim: together they fence off a worker that was replaced.
-    worker = models.CharField(max_length=100, blank=True)
+    worker = models.CharField(_("worker"), max_length=100, blank=True)
     last_worker = models.CharField(
-        max_length=100, blank=True, default="", db_default="", help_text="Who took it last: its pool holds the agent."
+        _("last worker"),
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Who took it last: its pool holds the agent."),
     )
-    attempt = models.PositiveIntegerField(default=0)
-    losses = models.PositiveIntegerField(default=0, help_text="How often its worker was lost.")
-    lease_expires_at = models.DateTimeField(null=True)
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)
+    losses = models.PositiveIntegerField(_("losses"), default=0, help_text=_("How often its worker was lost."))
+    lease_expires_at = models.DateTimeField(_("lease expires"), null=True)
 
     class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
