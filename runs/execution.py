@@ -150,9 +150,9 @@ class Execution:
 
     async def _leave(self, outcome: Outcome) -> bool:
         """The last write. Whether it was ours to make."""
-        if isinstance(outcome, Lost):
-            return False
         try:
+            if isinstance(outcome, Lost):
+                raise LeaseLost
             await self.journal.leave(lambda run, seq, now: self._decide(run, outcome, seq, now))
         except LeaseLost:
             logger.warning("Run %s was taken over by another worker; nothing more is written here.", self.run)
