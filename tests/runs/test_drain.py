@@ -58,7 +58,7 @@ def test_an_admin_drains_a_worker_and_somebody_who_may_not_change_it_does_not(cl
     client.force_login(admin)
     page = client.get("/admin/runs/worker/").content.decode()
     assert "takes runs" in page
-    assert "2 of 10" in page
+    assert "2 / 10" in page
     assert client.get("/admin/runs/run/?worker=w1").status_code == 200
     assert "75% of 4 runs" in page
     assert "12345" in page
