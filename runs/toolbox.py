@@ -9,8 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from gateway.tools.approval import find_fault
 from gateway.tools.approval import is_looser as is_looser_than
-from gateway.tools.arguments import explain_misfit as explain
-from gateway.tools.arguments import make_validator
+from gateway.tools.arguments import Misfit, make_validator
+from gateway.tools.arguments import find_misfit as find_misfit_with
 from gateway.tools.base import Rule
 from gateway.tools.registry import Registry, RegistryError, load_registry
 
@@ -40,6 +40,6 @@ def is_looser(name: str, rule: Rule) -> bool:
     return is_looser_than(rule, tool.approval if tool is not None else "always")
 
 
-def explain_misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
+def find_misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Misfit | None:
     """What is wrong with arguments by a tool's schema; None where they fit."""
-    return explain(make_validator(schema), arguments)
+    return find_misfit_with(make_validator(schema), arguments)

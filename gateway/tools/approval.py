@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
-from referencing.jsonschema import DRAFT202012
 
 from gateway.messages import ToolCall
 from gateway.outcomes import Ask
-from gateway.tools.arguments import make_validator
 from gateway.tools.base import Rule, Tool, storable_text
+from gateway.tools.patterns import find_pattern_fault, is_fit, schemas_in
 
 logger = logging.getLogger("gateway.tools")
 
@@ -50,8 +49,10 @@ def find_fault(rule: object, parameters: Mapping[str, Any] | None) -> str | None
     except SchemaError as error:
         where = error.json_path.removeprefix("$").removeprefix(".")
         return f"is no valid JSON schema: {where + ': ' if where else ''}{error.message}."
-    if unknown := [name for schema in _schemas_in(rule) for name in schema if name not in KEYWORDS]:
+    if unknown := [name for schema in schemas_in(rule) for name in schema if name not in KEYWORDS]:
         return f'has {unknown[0]!r}, which is no keyword of JSON schema; arguments stand under "properties".'
+    if (fault := find_pattern_fault(rule)) is not None:
+        return fault
     if parameters is not None and parameters.get("additionalProperties") is False:
         known = parameters.get("properties", {})
         if missing := [name for name in _named_arguments(rule) if name not in known]:
@@ -73,18 +74,10 @@ def _needs_approval(rule: Rule, arguments: dict[str, Any], tool: Tool) -> bool:
     fields: dict[str, dict[str, Any]] = tool.parameters.get("properties", {})
     defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     try:
-        return make_validator(rule).is_valid({**defaults, **arguments})  # type: ignore[arg-type]
+        return is_fit(rule, {**defaults, **arguments})  # type: ignore[arg-type]
     except Exception:
         logger.exception("The approval rule for the tool %s cannot be applied; a person is asked.", tool.name)
         return True
-
-
-def _schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema, and all within it."""
-    if isinstance(schema, Mapping):
-        yield schema
-        for part in DRAFT202012.create_resource(schema).subresources():
-            yield from _schemas_in(part.contents)
 
 
 def _named_arguments(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Arguments against a tool's JSON schema, and what is wrong with them in words that a model or a person can act on."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -16,10 +17,20 @@ def make_validator(schema: Mapping[str, Any]) -> Draft202012Validator:
     return Draft202012Validator(dict(schema), registry=SchemaRegistry())
 
 
-def explain_misfit(validator: Draft202012Validator, arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong where; None where the arguments fit."""
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with arguments, and the place of the first that is."""
+
+    text: str
+    path: tuple[str | int, ...]
+
+
+def find_misfit(validator: Draft202012Validator, arguments: Mapping[str, Any]) -> Misfit | None:
+    """None where the arguments fit."""
     errors = sorted(validator.iter_errors(arguments), key=lambda error: error.json_path)
-    return _list_errors([_explain_error(error) for error in errors]) if errors else None
+    if not errors:
+        return None
+    return Misfit(_list_errors([_explain_error(error) for error in errors]), tuple(errors[0].absolute_path))
 
 
 def _explain_error(error: ValidationError) -> str:

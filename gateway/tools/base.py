@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from gateway.messages import ToolResult
 from gateway.providers.base import ToolSpec
 from gateway.task import Task
-from gateway.tools.arguments import explain_misfit, make_validator
+from gateway.tools.arguments import find_misfit, make_validator
 
 logger = logging.getLogger("gateway.tools")
 
@@ -117,8 +117,8 @@ class Tool:
             raise BadArguments(f"The arguments must be a JSON object, not {type(arguments).__name__}.")
         if _is_too_deep(arguments):
             raise BadArguments("The arguments are nested too deeply.")
-        if (misfit := explain_misfit(self._validator, arguments)) is not None:
-            raise BadArguments(misfit)
+        if (misfit := find_misfit(self._validator, arguments)) is not None:
+            raise BadArguments(misfit.text)
         return arguments
 
     async def call(self, raw_arguments: str, context: ToolContext) -> ToolResult:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from runs import access, events, toolbox
@@ -98,9 +99,9 @@ def decide_approvals(run_pk: int, decisions: Sequence[Decision], *, by: User, vi
 def expire_approvals(after: int = 0) -> int | None:
     """What nobody decided on in time, of the next few runs; returns after which to go on, None after the last. Several
     workers may look at once: whoever has the lock of a run does it, and nobody waits for a run that is locked."""
-    due = Approval.objects.filter(
-        status=ApprovalStatus.PENDING, expires_at__lte=timezone.now(), run_id__gt=after
-    ).order_by("run_id")
+    due = Approval.objects.filter(status=ApprovalStatus.PENDING, expires_at__lte=Now(), run_id__gt=after).order_by(
+        "run_id"
+    )
     runs = list(due.values_list("run_id", flat=True).distinct()[:EXPIRED_AT_ONCE])
     for run_pk in runs:
         with writing():
@@ -115,7 +116,8 @@ def _expire(run_pk: int, now: datetime) -> None:
     run = locked.select_related("conversation").filter(pk=run_pk, status=Status.REQUIRES_APPROVAL).first()
     if run is None:
         return
-    due = list(run.approvals.filter(status=ApprovalStatus.PENDING, expires_at__lte=now).order_by("pk"))
+    # By the database's clock: one worker whose own is ahead must not decide on everything that waits.
+    due = list(run.approvals.filter(status=ApprovalStatus.PENDING, expires_at__lte=Now()).order_by("pk"))
     if not due:
         return
     log = Log(run, now)
@@ -174,8 +176,9 @@ def _check_arguments(approval: Approval, decision: Decision, where: str) -> None
         raise Refused(400, "invalid_field", f"{where}: {error}.", where) from None
     if length > MAX_ARGUMENT_BYTES:
         raise Refused(400, "invalid_field", f"{where}: must be at most {MAX_ARGUMENT_BYTES} bytes.", where)
-    if (misfit := toolbox.explain_misfit(approval.schema, decision.arguments)) is not None:
-        raise Refused(400, "invalid_field", f"{where}: {misfit}", where)
+    if (misfit := toolbox.find_misfit(approval.schema, decision.arguments)) is not None:
+        param = ".".join([where, *map(str, misfit.path)])
+        raise Refused(400, "invalid_field", f"{where}: {misfit.text}", param)
 
 
 def _edited(approval: Approval, decision: Decision) -> dict[str, Any] | None:

@@ -108,7 +108,7 @@ async def test_a_run_that_waits_for_nobody_takes_no_decision(people: People) -> 
         ([yes("a"), yes("b")], "decisions.1.tool_call_id"),
         ([yes("a"), no("a")], "decisions.1.tool_call_id"),
         ([yes("a", arguments={})], "decisions.0.arguments"),
-        ([yes("a", arguments={**LETTER, "to": 1})], "decisions.0.arguments"),
+        ([yes("a", arguments={**LETTER, "to": 1})], "decisions.0.arguments.to"),
         ([yes("a", arguments={**LETTER, "extra": 1})], "decisions.0.arguments"),
         ([no("a", arguments=LETTER)], "decisions.0.arguments"),
         ([yes("a", arguments=[])], "decisions"),

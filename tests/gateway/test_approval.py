@@ -16,9 +16,9 @@ from gateway.tools.approval import find_ask, find_fault, is_looser
 from gateway.tools.base import Rule
 from gateway.tools.registry import Tool, tool
 from gateway.tools.send_email import send_email
-from tests.gateway.test_loop import Bench, ping
 from tests.gateway.test_tools import call as call_tool
 from tests.gateway.test_tools import make_context
+from tests.gateway.turns import Bench, ping
 from tests.scripted import Answer, call
 
 sent: list[float] = []
@@ -43,6 +43,18 @@ def asks(rule: Rule, arguments: dict[str, Any] | str) -> bool:
 
 OVER_100 = {"properties": {"amount": {"exclusiveMinimum": 100}}, "required": ["amount"]}
 OUTSIDE = {"properties": {"path": {"not": {"pattern": "^reports/"}}}, "required": ["path"]}
+# On the text below Python's own engine is busy for longer than anybody lives.
+ENDLESS = "^(a+)+$"
+ENDLESS_TEXT = "a" * 60 + "!"
+# Rules in which jsonschema would apply the patterns itself.
+OTHER_VALIDATOR: dict[str, Any] = {
+    "properties": {"path": {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": ENDLESS}}
+}
+SELF_REFERRING = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "properties": {"path": {"$ref": "#"}},
+}
+LOOKED_AT_TWICE = {"patternProperties": {ENDLESS: {}}, "unevaluatedProperties": False}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +68,9 @@ OUTSIDE = {"properties": {"path": {"not": {"pattern": "^reports/"}}}, "required"
         (OUTSIDE, {"path": "reports/b"}, False),
         (OUTSIDE, {"path": "../etc"}, True),
         (OUTSIDE, {}, False),
+        ({"properties": {"path": {"pattern": ENDLESS}}}, {"path": "aaa"}, True),
+        ({"properties": {"path": {"pattern": ENDLESS}}}, {"path": ENDLESS_TEXT}, False),
+        ({"properties": {"path": {"pattern": "etc"}}}, '{"path": "\\ud800 etc"}', True),
         # What does not fit the tool goes back to the model.
         ("always", {"amount": "much"}, False),
         ("always", "rubbish", False),
@@ -63,13 +78,31 @@ OUTSIDE = {"properties": {"path": {"not": {"pattern": "^reports/"}}}, "required"
         # What cannot be applied asks.
         ("sometimes", {}, True),
         (7, {}, True),
+        (False, {}, True),
         ({"$ref": "http://nowhere.invalid/schema"}, {}, True),
+        ({"properties": {"path": {"pattern": "(?=etc)"}}}, {}, True),
+        (OTHER_VALIDATOR, {"path": ENDLESS_TEXT}, True),
+        (LOOKED_AT_TWICE, {"path": "etc"}, True),
+        ({**SELF_REFERRING, "pattern": ENDLESS}, {"path": ENDLESS_TEXT}, False),
     ],
 )
 def test_a_rule_decides_by_the_arguments_with_which_a_call_would_run(
     rule: Any, arguments: Any, is_asked: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert asks(rule, arguments) == is_asked
+
+
+def test_a_rule_on_the_names_of_arguments_takes_no_longer() -> None:
+    """Nor one that says what other names there may be."""
+
+    @tool()
+    async def store(values: dict[str, int]) -> None:
+        """Stores numbers."""
+
+    named = {"patternProperties": {ENDLESS: {"minimum": 5}}, "additionalProperties": False}
+    for values, is_asked in (({ENDLESS_TEXT: 7}, False), ({"aa": 7}, True), ({"aa": 3}, False), ({"b": 7}, False)):
+        made = ToolCall("1", "store", json.dumps({"values": values}))
+        assert (find_ask(made, store, {"properties": {"values": named}}) is not None) == is_asked, values
 
 
 @pytest.mark.parametrize(
@@ -87,6 +120,10 @@ def test_a_rule_decides_by_the_arguments_with_which_a_call_would_run(
         (True, '"always", "never", or a JSON schema'),
         ({"properties": {"amount": {"exclusiveMinimum": "100"}}}, "properties.amount.exclusiveMinimum"),
         ({"properties": {"path": {"pattern": "("}}}, "properties.path.pattern"),
+        ({"properties": {"path": {"pattern": "^(?!reports/)"}}}, "look-around, including look-ahead"),
+        ({"anyOf": [OVER_100, {"patternProperties": {r"(a)\1": True}}]}, "backreferences are not supported."),
+        (OTHER_VALIDATOR, "at the top only"),
+        (LOOKED_AT_TWICE, "cannot be applied together"),
         ({"required": "amount"}, "required"),
         ({"amount": {"exclusiveMinimum": 100}}, "'amount', which is no keyword"),
         # Under "not" it would never ask.
