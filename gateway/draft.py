@@ -21,6 +21,7 @@ class Draft:
     _parts: list[str] = field(default_factory=list)
     _length: int = 0
     _calls: dict[int, ToolCallDelta] = field(default_factory=dict)
+    _arguments: dict[int, list[str]] = field(default_factory=dict)  # joined once, not at every piece
 
     @property
     def text(self) -> str:
@@ -40,7 +41,7 @@ class Draft:
         self.has_begun = False
         self.usage = None
         self._parts, self._length = [], 0
-        self._calls = {}
+        self._calls, self._arguments = {}, {}
 
     def add_text(self, text: str) -> str | None:
         """Take more text; what is new for the watchers of it, or None where the answer has become another one."""
@@ -66,18 +67,19 @@ class Draft:
         call = self._calls.setdefault(delta.index, ToolCallDelta(delta.index))
         call.id = call.id or delta.id
         call.name = call.name or delta.name
-        call.arguments += delta.arguments
+        self._arguments.setdefault(delta.index, []).append(delta.arguments)
 
     @property
     def calls(self) -> list[ToolCall]:
         return [
-            ToolCall(_clean(call.id)[:150], _clean(call.name)[:100], _clean(call.arguments) or "{}")
-            for _, call in sorted(self._calls.items())
+            ToolCall(_clean(call.id)[:150], _clean(call.name)[:100], _clean("".join(self._arguments[index])) or "{}")
+            for index, call in sorted(self._calls.items())
         ]
 
     @property
     def characters(self) -> int:
-        return self._length + sum(len(call.name) + len(call.arguments) for call in self._calls.values())
+        names = sum(len(call.name) for call in self._calls.values())
+        return self._length + names + sum(len(part) for parts in self._arguments.values() for part in parts)
 
 
 def _clean(text: str) -> str:

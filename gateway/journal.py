@@ -11,6 +11,9 @@ from gateway.messages import Message, ToolCall, ToolResult
 
 
 class Journal(Protocol):
+    def model_called(self, model: str) -> None:
+        """It is being asked, for the first time in a step or again."""
+
     def add_text(self, text: str) -> None: ...
 
     def add_reasoning(self, text: str) -> None: ...

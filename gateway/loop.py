@@ -243,6 +243,7 @@ class Turn:
                 await self._stream()
                 break
             except ProviderError as error:
+                self._check()  # a library may report our own cancellation as a failure
                 seconds = error.retry_after if error.retry_after is not None else _backoff(retries)
                 is_past_retries = retries >= self.agent.max_retries or seconds > LONGEST_WAIT
                 if not error.transient or (is_past_retries and not self.agent.can_fall_back):
@@ -259,12 +260,12 @@ class Turn:
                     retries += 1
                     self.journal.retry_scheduled(retries, seconds, error)
                     await asyncio.sleep(seconds)
-                self._check()
         return self._take_answer()
 
     async def _stream(self) -> None:
         request = self.agent.request(make_well_formed(self.agent.history))
         self._is_calling_model = True
+        self.journal.model_called(self.agent.model)
         try:
             async with self.agent.provider.stream(request) as batches:
                 asked_at = time.monotonic()

@@ -9,6 +9,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 Content = str | list[dict[str, Any]]
 
 UNANSWERED = "This call was never answered: its result is not known."
+# Counted no further: what is stored has six digits before its point, and no run is worth more.
+MOST_COST = Decimal("999999.99999999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Usage:
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
-            sum(known, Decimal(0)) if known else None,
+            min(sum(known, Decimal(0)), MOST_COST) if known else None,
             self.estimated or other.estimated,
         )
 

@@ -8,6 +8,9 @@
 * reasoning is called `reasoning_content` or `reasoning`, or is a part of a list as content;
 * the end may be a finish_reason, `[DONE]`, or both;
 * an error may come in the middle of the stream, after the status 200.
+
+What no model says in good faith is not believed: figures that cannot be true count as none, and an answer without an
+end is ended here, before it fills the memory.
 """
 
 from decimal import Decimal, InvalidOperation
@@ -21,6 +24,10 @@ from gateway.providers.base import Chunk, Ended, ReasoningDelta, TextDelta, Tool
 from gateway.providers.failures import failure_in_stream
 
 DONE = b"[DONE]"
+MAX_ANSWER_CHARACTERS = 16 * 2**20  # of text, thoughts and arguments together
+MAX_CALLS = 1_000
+MAX_TOKENS = 2**31 - 1
+MAX_COST = 1_000_000
 
 
 class CompletionReader:
@@ -31,9 +38,12 @@ class CompletionReader:
         self.is_done = False  # nothing more will come
         self._calls: list[tuple[str, str]] = []  # id and name of each tool call so far, from its first piece
         self._call_of_index: dict[int, int] = {}
+        self._characters = 0
 
     def read(self, payload: bytes, chunks: list[Chunk]) -> None:
         """Appends to `chunks` what an event says."""
+        if self.is_done:
+            return
         if payload == DONE:
             self.is_done = True
             if not self.has_ended:
@@ -63,12 +73,13 @@ class CompletionReader:
             finish_reason = choice.get("finish_reason")
             if finish_reason and not self.has_ended:
                 self._end(chunks, str(finish_reason))
-        usage = event.get("usage")
-        if usage:
-            chunks.append(UsageReport(read_usage(usage)))
+        usage = read_usage(event.get("usage"))
+        if usage is not None:
+            chunks.append(UsageReport(usage))
 
     def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        first = len(chunks)
         if reasoning:
             chunks.append(ReasoningDelta(as_text(reasoning)))
         content = delta.get("content") or delta.get("refusal")
@@ -78,6 +89,7 @@ class CompletionReader:
             chunks.append(TextDelta(as_text(content)))
         for piece in delta.get("tool_calls") or ():
             chunks.append(self._read_tool_call(piece))
+        self._refuse_over_limit(chunks[first:])
 
     def _read_tool_call(self, piece: dict[str, Any]) -> ToolCallDelta:
         function = piece.get("function") or {}
@@ -107,6 +119,17 @@ class CompletionReader:
                 return known
         self._call_of_index[index] = len(self._calls)
         return len(self._calls)
+
+    def _refuse_over_limit(self, said: list[Chunk]) -> None:
+        for chunk in said:
+            if isinstance(chunk, ToolCallDelta):
+                self._characters += len(chunk.arguments)
+            elif isinstance(chunk, TextDelta | ReasoningDelta):
+                self._characters += len(chunk.text)
+        if self._characters > MAX_ANSWER_CHARACTERS:
+            raise ProviderError("llm_error", "The provider's answer is longer than can be true.")
+        if len(self._calls) > MAX_CALLS:
+            raise ProviderError("llm_error", "The provider asks for more tool calls at once than can be true.")
 
     def _end(self, chunks: list[Chunk], finish_reason: str) -> None:
         self.has_ended = True
@@ -146,12 +169,23 @@ def read_parts(parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
             chunks.append(TextDelta(as_text(part["text"])))
 
 
-def read_usage(usage: dict[str, Any]) -> Usage:
-    return Usage(
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        completion_tokens=int(usage.get("completion_tokens") or 0),
-        cost=read_cost(usage.get("cost")),
-    )
+def read_usage(usage: object) -> Usage | None:
+    """None where nothing is said, or nothing that can be true: no reason to lose an answer over it."""
+    if not isinstance(usage, dict) or not usage:
+        return None
+    prompt_tokens = read_count(usage.get("prompt_tokens"))
+    completion_tokens = read_count(usage.get("completion_tokens"))
+    if prompt_tokens is None or completion_tokens is None:
+        return None
+    return Usage(prompt_tokens, completion_tokens, read_cost(usage.get("cost")))
+
+
+def read_count(count: Any) -> int | None:
+    try:
+        number = int(count or 0)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= MAX_TOKENS else None
 
 
 def read_cost(cost: object) -> Decimal | None:
@@ -162,4 +196,4 @@ def read_cost(cost: object) -> Decimal | None:
         amount = Decimal(str(cost))
     except InvalidOperation:
         return None
-    return amount if amount.is_finite() else None
+    return amount if amount.is_finite() and 0 <= amount < MAX_COST else None

@@ -6,6 +6,7 @@ comes at once, and the same took 55 %.
 """
 
 import ssl
+from collections.abc import AsyncIterator
 from functools import cache
 
 import httpx2
@@ -13,6 +14,8 @@ import openai
 
 # A connection is a model call under way; how many there may be is decided elsewhere, not by the HTTP client.
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30)
+# Of a refusal, what anybody will read. openai reads all of it before it tells.
+MAX_REFUSAL_BYTES = 64 * 2**10
 
 
 @cache
@@ -38,4 +41,28 @@ def make_http_client(
         verify=no_tls_context() if is_plain or transport is not None else shared_tls_context(),
         # The key goes to the address that was configured and to no other.
         follow_redirects=False,
+        event_hooks={"response": [cut_refusal]},
     )
+
+
+async def cut_refusal(response: httpx2.Response) -> None:
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = CutStream(response.stream)
+
+
+class CutStream(httpx2.AsyncByteStream):
+    """The beginning of a body, as if that were all of it."""
+
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_REFUSAL_BYTES
+        async for piece in self._whole:
+            yield piece[:left]
+            left -= len(piece)
+            if left <= 0:
+                break
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()

@@ -4,6 +4,7 @@ The message is a sentence for people, the detail the provider's own words. Neith
 """
 
 import re
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -106,6 +107,8 @@ def translate(error: Exception) -> ProviderError | None:
             return ProviderError("llm_error", "The provider sent more at once than can be true.", describe(error))
         case httpx2.HTTPError() | httpx2.StreamError() | openai.APIConnectionError() | OSError():
             return failure_of_connection(error)
+        case aiohttp.ClientError():  # openai's transport on aiohttp knows no name for what is no HTTP at all
+            return failure_of_connection(error)
     return None
 
 
@@ -121,7 +124,16 @@ def timeout(message: str, error: Exception) -> ProviderError:
 def failure_of_connection(error: Exception) -> ProviderError:
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes_of(error)):
         return ProviderError("llm_error", "The provider's certificate is not trusted.", describe(error))
-    return ProviderError("llm_error", "The connection to the provider failed.", describe(error), transient=True)
+    return ProviderError("llm_error", _words_for(causes_of(error)), describe(error), transient=True)
+
+
+def _words_for(causes: list[BaseException]) -> str:
+    """What an admin would look for first."""
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return "Nothing listens at the provider's address."
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return "The name in the provider's address is not known."
+    return "The connection to the provider failed."
 
 
 def failure_of_status(

@@ -28,7 +28,7 @@ from gateway.providers.completions import CompletionReader
 from gateway.providers.connections import make_http_client
 from gateway.providers.failures import scrub, translate
 from gateway.providers.requests import build_body
-from gateway.providers.sse import MAX_EVENT_BYTES, EventSplitter
+from gateway.providers.sse import MAX_EVENT_BYTES, EventSplitter, EventTooLarge
 
 # After the model said that it is done, only the usage and the end of the body are missing. Reading on to that end keeps
 # the connection for the next call; a server that holds it open is not waited for.
@@ -44,12 +44,15 @@ class OpenAIProvider:
         *,
         base_url: str,
         api_key: str = "",
+        key_fault: str = "",
         connect_timeout: float = 10.0,
         read_timeout: float = 120.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """`read_timeout` is the longest silence between two bytes. `transport` replaces the network, for the demo."""
+        """`read_timeout` is the longest silence between two bytes. `transport` replaces the network, for the demo.
+        `key_fault` says why there is no key: nothing is sent then."""
         self._api_key = api_key
+        self._key_fault = key_fault
         self._asks_for_usage = True
         timeout = httpx2.Timeout(read_timeout, connect=connect_timeout, pool=connect_timeout)
         with translated_errors(api_key):
@@ -76,6 +79,10 @@ class OpenAIProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[Sequence[Chunk]]]:
         async with AsyncExitStack() as stack:
             with translated_errors(self._api_key):
+                if self._key_fault:
+                    raise ProviderError("llm_authentication", self._key_fault)
+                if not (self._api_key.isascii() and self._api_key.isprintable()):
+                    raise ProviderError("llm_authentication", "The provider's key holds characters that no key has.")
                 response = await self._open(build_body(request), stack)
             yield await stack.enter_async_context(aclosing(self._read(response)))
 
@@ -125,10 +132,10 @@ async def read_events(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[list[Chun
             failure = error
         if batch:
             yield batch  # what was said before an error in the same piece was said
-        if failure is not None:
-            raise failure
         if reader.has_ended:
             break
+        if failure is not None:
+            raise failure
     else:
         raise ProviderError("llm_error", "The provider's answer broke off.", transient=True)
     last_words = await read_last_words(pieces, splitter, reader)
@@ -139,19 +146,18 @@ async def read_events(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[list[Chun
 async def read_last_words(
     pieces: AsyncGenerator[bytes], splitter: EventSplitter, reader: CompletionReader
 ) -> list[Chunk]:
-    """The answer is complete: a connection that fails or stays silent now can only cost the usage."""
+    """The answer is complete: a connection that fails or stays silent now, or says rubbish, can only cost the usage."""
     loop = asyncio.get_running_loop()
     cancellations = count_cancellations()
     last_words: list[Chunk] = []
-    with suppress(TimeoutError, httpx2.TransportError, OSError):
+    with suppress(TimeoutError, httpx2.TransportError, OSError, ProviderError, EventTooLarge):
         async with asyncio.timeout(SECONDS_FOR_USAGE) as deadline:
-            if reader.is_done:
-                deadline.reschedule(loop.time() + SECONDS_FOR_END_OF_BODY)
-            async for piece in pieces:
+            while not reader.is_done and (piece := await anext(pieces, None)) is not None:
                 for payload in splitter.feed(piece):
                     reader.read(payload, last_words)
-                if reader.is_done:
-                    deadline.reschedule(loop.time() + SECONDS_FOR_END_OF_BODY)
+            deadline.reschedule(loop.time() + SECONDS_FOR_END_OF_BODY)
+            async for _ in pieces:
+                pass
     pass_on_cancellation(cancellations)
     return last_words
 

@@ -34,8 +34,8 @@ class Call:
         port: int = self.request.transport.get_extra_info("peername")[1]
         return port
 
-    async def begin(self, content_type: str = "text/event-stream") -> None:
-        self.response = web.StreamResponse(headers={"Content-Type": content_type})
+    async def begin(self, content_type: str = "text/event-stream", status: int = 200) -> None:
+        self.response = web.StreamResponse(status=status, headers={"Content-Type": content_type})
         await self.response.prepare(self.request)
 
     async def write(self, raw: bytes) -> None:

@@ -11,6 +11,7 @@ class RecordingJournal:
     def __init__(self) -> None:
         self.events: list[tuple[str, Any]] = []
         self.messages: dict[int, Message] = {}
+        self.models: list[str] = []
         self.before_flush: list[asyncio.Event] = []
         self.flushing = asyncio.Event()
         self.rest_seconds = 0.0
@@ -21,6 +22,9 @@ class RecordingJournal:
 
     def kinds(self) -> list[str]:
         return [kind for kind, _ in self.events]
+
+    def model_called(self, model: str) -> None:
+        self.models.append(model)
 
     def add_text(self, text: str) -> None:
         self.events.append(("text", text))

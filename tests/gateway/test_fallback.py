@@ -9,7 +9,7 @@ from gateway.agent import Agent, AgentSetup, Fallback, Prices
 from gateway.errors import ProviderError
 from gateway.loop import Turn
 from gateway.outcomes import Failed, Finished, Stopped
-from tests.gateway.test_loop import Bench, ping
+from tests.gateway.turns import Bench, ping
 from tests.scripted import Gate, ScriptedProvider, call, used
 
 
@@ -133,3 +133,12 @@ def test_what_a_message_may_change_touches_neither_prompt_nor_model() -> None:
     assert after.reasoning_effort == "high"
     assert after.system_prompt.encode() == before.system_prompt.encode()
     assert (after.model, after.tools, after.sampling) == (before.model, before.tools, before.sampling)
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+async def test_letting_an_agent_go_closes_the_clients_of_both_models(is_hard: bool) -> None:
+    """P8: whichever it has used last."""
+    bench = TwoModels([overloaded()], [overloaded()], second=["Hello."])
+    await bench.run()
+    await (bench.agent.close() if is_hard else bench.agent.release_clients())
+    assert (bench.provider.is_closed, bench.second.is_closed) == (True, True)

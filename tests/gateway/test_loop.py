@@ -1,111 +1,18 @@
-"""The agent loop without a database: what it says, keeps and closes, whenever it is interrupted."""
+"""The agent loop without a database: what it says, which tools it runs, and where its limits are."""
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import time
 from decimal import Decimal
 
 import pytest
 
-from gateway import loop as loop_module
-from gateway.agent import Agent, AgentSetup, Prices
-from gateway.errors import ProviderError
-from gateway.loop import Limits, Resumption, Turn
+from gateway.agent import Prices
+from gateway.loop import Limits
 from gateway.messages import Message, ToolCall, make_well_formed
-from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Stopped
-from gateway.step import Step
-from gateway.tools.registry import Tool, ToolContext, ToolError, tool
-from tests.gateway.recording import RecordingJournal
-from tests.scripted import Answer, Gate, ScriptedProvider, call, find_malformed, thought, used
-
-
-class NoNotes:
-    async def remember(self, key: str, text: str) -> None:
-        raise NotImplementedError
-
-    async def recall(self) -> dict[str, str]:
-        return {}
-
-
-class Bench:
-    """An agent with a script, a journal in memory and one turn."""
-
-    def __init__(
-        self,
-        *answers: Answer,
-        tools: Sequence[Tool] = (),
-        parallel: bool = False,
-        limits: Limits | None = None,
-        streaming: bool = True,
-        resumption: Resumption | None = None,
-        history: Sequence[Message] = (Message("user", "hello"),),
-        prices: Prices | None = None,
-        max_retries: int = 3,
-    ) -> None:
-        self.provider = ScriptedProvider(*answers)
-        setup = AgentSetup("model", has_parallel_tools=parallel, prices=prices or Prices(), max_retries=max_retries)
-        self.agent = Agent(setup, self.provider, {each.name: each for each in tools})
-        self.agent.load_history(history, len(history))
-        self.journal = RecordingJournal()
-        for position, message in enumerate(history, start=1):
-            self.journal.messages[position] = message
-        if resumption is not None and (step := resumption.open_step) is not None:
-            for made in step.calls:
-                if made.id in step.answers:
-                    self.journal.messages[step.position_of(made)] = step.answers[made.id]
-        self.turn = Turn(
-            self.agent,
-            self.journal,
-            limits or Limits(10, 60),
-            lambda made, report: ToolContext("conv_1", made.id, NoNotes(), report),
-            has_token_streaming=streaming,
-            resumption=resumption,
-            grace_seconds=0.01,
-        )
-
-    async def run(self):
-        outcome = await self.agent.run(self.turn)
-        self.check()
-        return outcome
-
-    def start(self) -> asyncio.Task:
-        return asyncio.create_task(self.run())
-
-    def check(self) -> None:
-        """Memory and record hold the same messages in the same order, and a provider would accept them (C8, C9)."""
-        stored = [message for _, message in sorted(self.journal.messages.items())]
-        assert sorted(self.journal.messages) == list(range(1, len(stored) + 1))
-        if self.turn.cause is not Cause.SHUTDOWN:
-            assert stored == self.agent.history
-            assert find_malformed(stored) is None
-        assert self.provider.open_streams == 0
-
-    @property
-    def new(self) -> list[Message]:
-        return self.agent.history[1:]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
-
-def gated_tool(name: str, gate: Gate, result: str = "result") -> Tool:
-    @tool()
-    async def gated() -> str:
-        """Waits for the test."""
-        await gate.wait()
-        return result
-
-    return replace(gated, name=name)
-
-
-@tool()
-async def ping() -> str:
-    """Answers."""
-    return "pong"
+from gateway.outcomes import Cause, Finished, LimitReached, Stopped
+from gateway.tools.registry import ToolError, tool
+from tests.gateway.turns import Bench, gated_tool, ping, until
+from tests.scripted import Answer, Gate, call, find_malformed, thought, used
 
 
 async def test_an_answer_is_streamed_and_kept() -> None:
@@ -144,6 +51,27 @@ async def test_reasoning_is_streamed_and_not_part_of_the_answer() -> None:
     bench = Bench([thought("hm"), "yes"])
     assert await bench.run() == Finished("yes")
     assert ("reasoning", "hm") in bench.journal.events
+
+
+async def test_without_token_streaming_no_thoughts_are_shown() -> None:
+    """C4."""
+    bench = Bench([thought("hm"), "a"], streaming=False)
+    assert await bench.run() == Finished("a")
+    assert "reasoning" not in bench.journal.kinds()
+
+
+async def test_what_the_model_sent_is_counted_by_the_moment_it_came() -> None:
+    """C12, R11."""
+    gate = Gate()
+    bench = Bench(["Hel", "lo", gate, "!"])
+    running = bench.start()
+    await gate.reached.wait()
+    between, first_token_at = time.time(), bench.turn.first_token_at
+    gate.open()
+    await running
+    assert (bench.turn.tokens_since(0), bench.turn.tokens_since(between)) == (3, 1)
+    assert first_token_at is not None
+    assert bench.turn.first_token_at == first_token_at
 
 
 async def test_usage_is_estimated_where_the_provider_sends_none_and_priced() -> None:
@@ -236,9 +164,9 @@ async def test_a_run_ends_at_its_step_limit() -> None:
     assert bench.turn.output == "two"
 
 
-@pytest.mark.parametrize("limits", [Limits(10, 60, max_tokens=30), Limits(10, 60, max_cost=Decimal("0.00002"))])
+@pytest.mark.parametrize("limits", [Limits(10, 60, max_tokens=40), Limits(10, 60, max_cost=Decimal("0.00002"))])
 async def test_a_run_ends_at_its_budget_before_the_next_model_call(limits: Limits) -> None:
-    """L1."""
+    """L1: also where it is used up exactly."""
     answers: list[Answer] = [["", call("ping"), used(10, 10)] for _ in range(5)]
     bench = Bench(*answers, tools=[ping], limits=limits, prices=Prices(Decimal(1), Decimal(1)))
     assert await bench.run() == LimitReached("budget")
@@ -260,15 +188,17 @@ async def test_a_run_ends_at_its_time_limit_in_a_tool_and_its_call_is_answered()
     assert "Not executed" in str(bench.new[2].content)
 
 
-async def test_stop_beats_the_time_limit_when_both_come() -> None:
-    """C10."""
+@pytest.mark.parametrize("causes", [(Cause.TIME_LIMIT, Cause.STOP), (Cause.STOP, Cause.TIME_LIMIT)])
+async def test_stop_beats_the_time_limit_when_both_come(causes: tuple[Cause, Cause]) -> None:
+    """C10: whichever comes first."""
     gate = Gate()
     bench = Bench(["x", gate])
     running = bench.start()
     await gate.reached.wait()
-    bench.turn.interrupt("time limit", Cause.TIME_LIMIT)
-    bench.agent.interrupt("Stop requested via API")
+    for cause in causes:
+        bench.turn.interrupt(cause.name, cause)
     assert await running == Stopped()
+    assert (bench.turn.cause, bench.turn.reason) == (Cause.STOP, "STOP")
 
 
 async def test_stop_beats_the_step_limit_when_both_come() -> None:
@@ -280,374 +210,6 @@ async def test_stop_beats_the_step_limit_when_both_come() -> None:
     gate.open()
     bench.agent.interrupt("Stop requested via API")
     assert await running == Stopped()
-
-
-# -- stop
-
-
-async def test_a_stop_before_the_first_byte_closes_the_connection_and_keeps_nothing() -> None:
-    """C1."""
-    gate = Gate()
-    bench = Bench([gate])
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert bench.provider.endings == ["cut"]
-    assert bench.new == []
-
-
-async def test_a_stop_in_the_middle_keeps_the_text_as_partial() -> None:
-    """C1, C3."""
-    gate = Gate()
-    bench = Bench(["so ", "far", gate, "no more"])
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert bench.new == [Message("assistant", "so far", partial=True)]
-    assert bench.provider.endings == ["cut"]
-    assert bench.turn.usage.estimated
-
-
-async def test_a_stop_before_the_run_begins_calls_no_model() -> None:
-    """C5."""
-    bench = Bench("never said")
-    bench.turn.interrupt("Stop requested via API")
-    assert await bench.run() == Stopped()
-    assert bench.provider.requests == []
-
-
-async def test_a_stop_in_a_tool_interrupts_it_and_starts_no_other() -> None:
-    """C6."""
-    gate = Gate()
-    bench = Bench(["", call("gated", id="a"), call("ping", id="b")], tools=[gated_tool("gated", gate), ping])
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert "Interrupted: the run was stopped" in str(bench.new[1].content)
-    assert "Not executed: the run was stopped" in str(bench.new[2].content)
-    assert [(made.id, state) for made, state in bench.turn.call_states] == [("a", "interrupted"), ("b", "not_started")]
-    assert ("started", "b") not in bench.journal.events
-
-
-async def test_a_tool_that_finishes_although_it_was_cancelled_keeps_its_result() -> None:
-    """C6."""
-    begun = asyncio.Event()
-
-    @tool()
-    async def careful() -> str:
-        """Finishes what it began."""
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return "finished in time"
-        return ""
-
-    bench = Bench(["", call("careful")], tools=[careful])
-    running = bench.start()
-    await begun.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert bench.new[1].content == "finished in time"
-
-
-async def test_a_tool_that_ignores_its_cancellation_is_abandoned_and_the_run_ends(caplog) -> None:
-    """C1, C11."""
-    begun, release = asyncio.Event(), asyncio.Event()
-
-    @tool()
-    async def stubborn() -> str:
-        """Does not listen."""
-        begun.set()
-        while not release.is_set():
-            try:
-                await release.wait()
-            except asyncio.CancelledError:
-                continue
-        return "too late"
-
-    bench = Bench(["", call("stubborn")], tools=[stubborn])
-    running = bench.start()
-    await begun.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert "Interrupted" in str(bench.new[1].content)
-    assert "abandoned" in caplog.text
-    abandoned = set(loop_module._abandoned)
-    assert abandoned
-    release.set()
-    await asyncio.wait(abandoned)
-    await asyncio.sleep(0)
-    assert not loop_module._abandoned
-    bench.check()
-
-
-async def test_a_stop_with_parallel_tools_keeps_results_and_answers_the_rest() -> None:
-    """C6, C8."""
-    one, two = Gate(), Gate()
-    tools = [gated_tool("one", one, "first"), gated_tool("two", two)]
-    bench = Bench(["", call("one"), call("two")], tools=tools, parallel=True)
-    running = bench.start()
-    await one.reached.wait()
-    await two.reached.wait()
-    one.open()
-    await until(lambda: 3 in bench.journal.messages)
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert bench.new[1].content == "first"
-    assert "Interrupted" in str(bench.new[2].content)
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
-async def test_a_stop_while_the_journal_writes_loses_nothing(number: int) -> None:
-    """C6, C9, T1: whichever of a step's commits is under way."""
-    gates = [asyncio.Event() for _ in range(number + 1)]
-    for gate in gates[:-1]:
-        gate.set()
-    bench = Bench(["text", call("ping", id="a"), call("ping", id="b")], "end", tools=[ping])
-    bench.journal.before_flush = list(gates)
-    running = bench.start()
-    await until(lambda: not bench.journal.before_flush)
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert bench.new[0].text == "text"
-    assert len(bench.new) == 3
-
-
-async def test_a_stop_at_every_tick_leaves_a_conversation_that_goes_on() -> None:
-    """C8, C9: stop after n turns of the event loop, for every n until the run ends by itself."""
-    outcomes = set()
-    for ticks in range(200):
-        tools = [ping]
-        bench = Bench(
-            ["a", "b", call("ping"), call("ping")], ["c", call("ping")], "end", tools=tools, parallel=ticks % 2 == 0
-        )
-        running = bench.start()
-        for _ in range(ticks):
-            await asyncio.sleep(0)
-        bench.turn.interrupt("Stop requested via API")
-        outcome = await running
-        outcomes.add(type(outcome))
-        assert isinstance(outcome, Stopped) == (bench.turn.cause is Cause.STOP)
-        again = Turn(bench.agent, bench.journal, Limits(5, 60), bench.turn.make_context)
-        bench.provider.answers = ["next"]
-        bench.agent.extend_history([Message("user", "and now?")])
-        bench.journal.messages[bench.agent.last_position] = bench.agent.history[-1]
-        assert await bench.agent.run(again) == Finished("next")
-        bench.check()
-        if isinstance(outcome, Finished):
-            break
-    assert outcomes == {Stopped, Finished}
-
-
-async def test_a_foreign_cancellation_is_passed_on() -> None:
-    gate = Gate()
-    bench = Bench(["x", gate])
-    running = bench.start()
-    await gate.reached.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-
-
-async def test_a_swallowed_cancellation_is_noticed_before_the_next_thing_starts() -> None:
-    """C1: a library that swallows the cancellation keeps no run alive."""
-    gate = Gate()
-    bench = Bench("unused", "never")
-
-    class Swallowing(ScriptedProvider):
-        async def _play(self, answer):
-            with contextlib.suppress(asyncio.CancelledError):
-                await gate.wait()
-            async for batch in super()._play(answer):
-                yield batch
-
-    bench.agent.provider = bench.provider = Swallowing(["late", call("ping")], "never")
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert len(bench.provider.requests) == 1
-
-
-# -- failures and retries
-
-
-def transient(retry_after: float | None = 0.0) -> ProviderError:
-    return ProviderError("llm_rate_limit", "too many", transient=True, retry_after=retry_after)
-
-
-async def test_a_transient_error_is_retried_and_every_retry_is_told() -> None:
-    """E2."""
-    bench = Bench([transient()], [transient()], "made it")
-    assert await bench.run() == Finished("made it")
-    assert [value for kind, value in bench.journal.events if kind == "retry"] == [
-        (1, 0.0, "llm_rate_limit"),
-        (2, 0.0, "llm_rate_limit"),
-    ]
-
-
-async def test_a_lasting_error_is_not_retried_and_ends_the_run() -> None:
-    """E1."""
-    bench = Bench([ProviderError("llm_authentication", "refused", "401")], "never")
-    assert await bench.run() == Failed("llm_authentication", "refused", "401")
-    assert len(bench.provider.requests) == 1
-
-
-async def test_retries_come_to_an_end_and_what_was_said_is_kept() -> None:
-    """E1, E2."""
-    cut = ProviderError("llm_error", "cut", transient=True, retry_after=0)
-    bench = Bench(["abc", cut], ["ab", cut], ["abcd", cut], max_retries=2)
-    assert await bench.run() == Failed("llm_error", "cut")
-    assert bench.new == [Message("assistant", "abcd", partial=True)]
-    assert bench.journal.text == "abcd"
-
-
-async def test_a_retry_never_repeats_what_was_streamed() -> None:
-    """E2."""
-    cut = ProviderError("llm_error", "cut", transient=True, retry_after=0)
-    bench = Bench(["one ", "two", cut], ["one", " two", " three"])
-    assert await bench.run() == Finished("one two three")
-    assert bench.journal.text == "one two three"
-    assert bench.new == [Message("assistant", "one two three")]
-
-
-async def test_a_retry_that_says_something_else_begins_a_new_message_and_keeps_the_old_one() -> None:
-    """E2, C9."""
-    cut = ProviderError("llm_error", "cut", transient=True, retry_after=0)
-    bench = Bench(["one two", cut], ["one", " three"])
-    assert await bench.run() == Finished("one three")
-    assert bench.new == [Message("assistant", "one two", partial=True), Message("assistant", "one three")]
-
-
-async def test_a_retry_that_says_less_than_was_shown_is_a_message_of_its_own() -> None:
-    """E2, C9."""
-    cut = ProviderError("llm_error", "cut", transient=True, retry_after=0)
-    bench = Bench(["one two", cut], ["one"])
-    assert await bench.run() == Finished("one")
-    assert bench.new == [Message("assistant", "one two", partial=True), Message("assistant", "one")]
-
-
-async def test_a_stop_ends_the_wait_for_a_retry_at_once() -> None:
-    """E2."""
-    bench = Bench([transient(100.0)], "never")
-    running = bench.start()
-    await until(lambda: "retry" in bench.journal.kinds())
-    bench.agent.interrupt("Stop requested via API")
-    assert await running == Stopped()
-    assert len(bench.provider.requests) == 1
-
-
-async def test_the_unexpected_is_an_internal_error_with_a_traceback() -> None:
-    """E1."""
-    bench = Bench(["half", ZeroDivisionError("boom")])
-    outcome = await bench.run()
-    assert isinstance(outcome, Failed)
-    assert outcome.error_type == "internal_error"
-    assert "ZeroDivisionError" in outcome.detail
-    assert bench.new == [Message("assistant", "half", partial=True)]
-
-
-# -- shutdown and crash
-
-
-async def test_a_shutdown_closes_nothing_and_hands_the_run_back() -> None:
-    gate = Gate()
-    bench = Bench(["half", gate])
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
-    assert await running == HandedBack()
-    assert bench.new == []
-
-
-@pytest.mark.parametrize("parallel", [False, True])
-async def test_a_shutdown_tells_which_announced_calls_have_not_begun(parallel: bool) -> None:
-    """T4: only what provably never ran."""
-    gate = Gate()
-    tools = [gated_tool("gated", gate), ping]
-    bench = Bench(["", call("gated", id="a"), call("ping", id="b")], tools=tools, parallel=parallel)
-    bench.journal.before_flush.append(asyncio.Event())
-    running = bench.start()
-    await bench.journal.flushing.wait()
-    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
-    assert await running == HandedBack()
-    started = ["a", "b"] if parallel else ["a"]
-    told = [event for event in bench.journal.events if event[0] != "message"]
-    assert told == [*(("started", name) for name in started), *(("postponed", name) for name in started)]
-    assert not gate.reached.is_set()
-
-
-async def test_a_shutdown_after_a_call_began_leaves_its_outcome_unknown() -> None:
-    """T4."""
-    gate = Gate()
-    bench = Bench(["", call("gated", id="a"), call("ping", id="b")], tools=[gated_tool("gated", gate), ping])
-    running = bench.start()
-    await gate.reached.wait()
-    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
-    assert await running == HandedBack()
-    assert "postponed" not in bench.journal.kinds()
-
-
-async def test_a_call_that_an_earlier_process_may_have_begun_is_not_postponed() -> None:
-    """T4: a repeatable tool is executed again; that it had started before is not forgotten."""
-    calls = (ToolCall("a", "ping", "{}"),)
-    history = [Message("user", "go"), Message("assistant", "", tool_calls=calls)]
-    resumption = Resumption(open_step=Step(calls, 2, started={"a"}), steps=1)
-    bench = Bench(tools=[replace(ping, is_repeatable=True)], history=history, resumption=resumption)
-    bench.journal.before_flush += [asyncio.Event(), asyncio.Event()]
-    bench.journal.before_flush[0].set()
-    running = bench.start()
-    await until(lambda: not bench.journal.before_flush)
-    bench.agent.interrupt("shutting down", Cause.SHUTDOWN)
-    assert await running == HandedBack()
-    assert bench.journal.kinds() == ["started"]
-
-
-async def test_a_call_that_had_started_is_not_executed_again() -> None:
-    """T4."""
-    executed = []
-
-    @tool()
-    async def effect(name: str) -> str:
-        """Has an effect."""
-        executed.append(name)
-        return f"did {name}"
-
-    calls = tuple(ToolCall(name, "effect", f'{{"name": "{name}"}}') for name in "abc")
-    step = Step(calls, 2, started={"a", "b"}, answers={"a": Message("tool", "did a", tool_call_id="a", name="effect")})
-    history = [Message("user", "go"), Message("assistant", "", tool_calls=calls)]
-    bench = Bench("all done", tools=[effect], history=history, resumption=Resumption(open_step=step, steps=1))
-    assert await bench.run() == Finished("all done")
-    assert executed == ["c"]
-    assert [str(message.content)[:11] for message in bench.agent.history[2:5]] == ["did a", "Interrupted", "did c"]
-    assert "outcome unknown" in str(bench.agent.history[3].content)
-
-
-async def test_a_repeatable_tool_is_executed_again_after_a_crash() -> None:
-    """T4."""
-
-    @tool(repeatable=True)
-    async def harmless() -> str:
-        """Has no effect."""
-        return "again"
-
-    calls = (ToolCall("a", "harmless", "{}"),)
-    history = [Message("user", "go"), Message("assistant", "", tool_calls=calls)]
-    resumption = Resumption(open_step=Step(calls, 2, started={"a"}), steps=1)
-    bench = Bench("ok", tools=[harmless], history=history, resumption=resumption)
-    await bench.run()
-    assert bench.agent.history[2].content == "again"
-
-
-async def test_after_a_crash_in_a_stream_the_watcher_sees_no_word_twice() -> None:
-    """T4, T5."""
-    bench = Bench(["one two", " three"], resumption=Resumption(unfinished_text="one tw"))
-    assert await bench.run() == Finished("one two three")
-    assert bench.journal.text == "o three"
 
 
 # -- histories
@@ -670,6 +232,24 @@ def test_any_history_becomes_well_formed() -> None:
     formed = make_well_formed(broken)
     assert find_malformed(formed) is None
     assert [message.tool_call_id for message in formed if message.role == "tool"] == ["a", "b", "c"]
+
+
+async def test_a_strict_provider_gets_a_well_formed_history_whatever_is_stored() -> None:
+    """C8."""
+    asked = Message("assistant", "", tool_calls=(ToolCall("lost", "ping", "{}"),))
+    bench = Bench("done", history=[Message("user", "1"), asked, Message("user", "2")])
+    assert await bench.agent.run(bench.turn) == Finished("done")
+    assert [message.role for message in bench.provider.requests[0].messages] == ["user", "assistant", "tool", "user"]
+
+
+async def test_a_call_id_that_the_conversation_has_had_is_told_apart() -> None:
+    """C8: each tool call is answered exactly once."""
+    asked = Message("assistant", "", tool_calls=(ToolCall("same", "ping", "{}"),))
+    answered = Message("tool", "pong", tool_call_id="same", name="ping")
+    bench = Bench(["", call("ping", id="same")], tools=[ping], history=[Message("user", "1"), asked, answered])
+    assert await bench.run() == Finished("done")
+    ids = [made.id for message in bench.agent.history for made in message.tool_calls]
+    assert len(set(ids)) == 2
 
 
 async def test_repeated_and_empty_call_ids_are_told_apart() -> None:

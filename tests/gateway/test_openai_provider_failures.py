@@ -165,8 +165,25 @@ async def test_a_refused_connection_is_transient() -> None:
         unused.bind(("127.0.0.1", 0))
         failure = await fail(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
     assert (failure.error_type, failure.transient) == ("llm_error", True)
-    assert failure.message == "The connection to the provider failed."
+    assert failure.message == "Nothing listens at the provider's address."
     assert "Cannot connect to host" in failure.detail
+
+
+async def test_a_name_that_nobody_knows_is_said_to_be_that() -> None:
+    """E1, E2."""
+    failure = await fail("http://nowhere.invalid/v1")
+    assert (failure.error_type, failure.transient) == ("llm_error", True)
+    assert failure.message == "The name in the provider's address is not known."
+
+
+async def test_a_key_that_is_missing_is_said_to_be_missing_and_nothing_is_sent(model: FakeModel) -> None:
+    """E1."""
+    async with closing(OpenAIProvider(base_url=model.url, key_fault="There is no key.")) as provider:
+        with pytest.raises(ProviderError) as caught:
+            async with provider.stream(HELLO):
+                pass
+    assert (caught.value.error_type, caught.value.message) == ("llm_authentication", "There is no key.")
+    assert model.calls == []
 
 
 async def test_a_server_that_hangs_up_without_a_word_is_transient(model: FakeModel) -> None:
@@ -189,6 +206,17 @@ async def test_an_address_that_is_none_is_said_to_be_none(url: str) -> None:
             pass
     assert (caught.value.error_type, caught.value.transient) == ("llm_error", False)
     assert caught.value.message == "The provider's address is not valid."
+
+
+@pytest.mark.parametrize("key", ["sk-\u20acuro", "sk-a\u00a0", "sk-a\r\nX-Evil: y", "sk-a\0"])
+async def test_a_key_that_is_none_is_refused_before_it_is_sent(model: FakeModel, key: str) -> None:
+    """E1: something else was pasted with it."""
+    async with closing(OpenAIProvider(base_url=model.url, api_key=key)) as provider:
+        with pytest.raises(ProviderError) as caught:
+            async with provider.stream(HELLO):
+                pass
+    assert (caught.value.error_type, caught.value.transient) == ("llm_authentication", False)
+    assert model.calls == []
 
 
 # When to try again

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from gateway import pool
 from gateway.pool import AgentPool, PoolClosed
 
 
@@ -431,6 +432,18 @@ async def test_a_failure_in_cleaning_up_is_logged_and_hurts_nobody(caplog):
     assert "cleaning up the agent of alice failed" in caplog.text
     assert "socket is gone" in caplog.text
     assert (await bench.visit("alice")).has_client
+
+
+async def test_a_client_that_never_closes_is_given_up(monkeypatch, caplog):
+    """P9: the pool's own end would wait for it as well."""
+    monkeypatch.setattr(pool, "CLEANING_SECONDS", 0.01)
+    bench = Bench()
+    agent = await bench.visit("alice")
+    agent.gate = asyncio.Event()
+    await bench.pool.evict("alice")
+    async with asyncio.timeout(5):
+        await bench.pool.drain()
+    assert "cleaning up the agent of alice failed" in caplog.text
 
 
 @pytest.mark.parametrize("holds_open", [False, True])
