@@ -13,6 +13,7 @@ django_application = get_asgi_application()
 # Only now: they need the models.
 from runs import bell, consumers  # noqa: E402
 from runs.api.handler import ApiHandler  # noqa: E402
+from runs.heads import without_body  # noqa: E402
 
 api_application = ApiHandler()
 
@@ -23,6 +24,8 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     # Rings from other threads travel to the loop on which this process serves.
     bell.live_at(asyncio.get_running_loop())
+    if scope["type"] == "http" and scope["method"] == "HEAD":
+        send = without_body(send)
     match scope["type"]:
         case "http" if _is_call(scope):
             await api_application(scope, receive, send)

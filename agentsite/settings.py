@@ -5,12 +5,15 @@
 """
 
 import hashlib
+import logging
 import os
+import re
 import secrets
 import socket
 import tomllib
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import dj_database_url
 from csp.constants import NONE, SELF
@@ -18,6 +21,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+# Characters of a secret that somebody sets; one that is made here has 86.
+LEAST_SECRET = 32
 DATA_DIR = Path(os.environ.get("AGENTSITE_DATA", BASE_DIR / "var")).resolve()
 
 
@@ -49,10 +54,50 @@ def env_int(name: str, default: int) -> int:
     return int(env_number(name, default))
 
 
+def env_flag(name: str, default: bool) -> bool:
+    text = os.environ.get(name, "").lower()
+    if text not in ("", "0", "1", "no", "yes", "false", "true", "off", "on"):
+        raise ImproperlyConfigured(f"{name} must be 1 or 0, not {text!r}.")
+    return text in ("1", "yes", "true", "on") if text else default
+
+
+def env_choice(name: str, default: str, choices: list[str]) -> str:
+    text = os.environ.get(name, "") or default
+    if text not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {text!r}.")
+    return text
+
+
+def env_hosts() -> list[str]:
+    hosts = env_list("AGENTSITE_HOSTS")
+    if wrong := [host for host in hosts if not re.fullmatch(r"\*|\.?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]", host)]:
+        raise ImproperlyConfigured(
+            f"AGENTSITE_HOSTS: {wrong[0]!r} is no host name. Give names like agents.example.org, without https://, "
+            "port or path, separated by commas."
+        )
+    return hosts
+
+
+def env_time_zone() -> str:
+    name = os.environ.get("AGENTSITE_TIME_ZONE") or "UTC"
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ImproperlyConfigured(f"AGENTSITE_TIME_ZONE must be like Europe/Berlin, not {name!r}.") from None
+    return name
+
+
+def make_data_directory() -> None:
+    try:
+        DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ImproperlyConfigured(f"AGENTSITE_DATA: the directory {DATA_DIR} cannot be made: {error}.") from None
+
+
 def keep_secret_key() -> str:
     """The embedded deployment makes its own key once and keeps it where its database is."""
     path = DATA_DIR / "secret_key"
-    DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_data_directory()
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -87,7 +132,7 @@ def redis_host(url: str) -> dict[str, Any]:
     return host
 
 
-IS_PRODUCTION = os.environ.get("AGENTSITE_ENV", "") == "production"
+IS_PRODUCTION = env_choice("AGENTSITE_ENV", "development", ["development", "production"]) == "production"
 DEBUG = False
 
 if IS_PRODUCTION:
@@ -99,18 +144,24 @@ if IS_PRODUCTION:
             "separated by commas."
         )
     SECRET_KEY = os.environ["AGENTSITE_SECRET_KEY"]
-    ALLOWED_HOSTS = env_list("AGENTSITE_HOSTS")
+    if len(SECRET_KEY) < LEAST_SECRET:
+        raise ImproperlyConfigured(
+            f"AGENTSITE_SECRET_KEY is too short to be a secret: give at least {LEAST_SECRET} random characters "
+            "(python -c 'import secrets; print(secrets.token_urlsafe(64))')."
+        )
+    ALLOWED_HOSTS = env_hosts()
     CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('*')}" for host in ALLOWED_HOSTS if host != "*"]
-    SECURE_SSL_REDIRECT = os.environ.get("AGENTSITE_SSL_REDIRECT", "1") == "1"
+    SECURE_SSL_REDIRECT = env_flag("AGENTSITE_SSL_REDIRECT", True)
     SECURE_HSTS_SECONDS = env_int("AGENTSITE_HSTS_SECONDS", 31_536_000)
-    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
-    SECURE_HSTS_PRELOAD = True
+    # What else is served below the same name is its owner's to decide on, so Django's two reminders are of no use.
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = env_flag("AGENTSITE_HSTS_SUBDOMAINS", False)
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
 else:
     SECRET_KEY = os.environ.get("AGENTSITE_SECRET_KEY") or keep_secret_key()
-    ALLOWED_HOSTS = env_list("AGENTSITE_HOSTS") or ["localhost", "127.0.0.1", "[::1]"]
+    ALLOWED_HOSTS = env_hosts() or ["localhost", "127.0.0.1", "[::1]"]
 
 INSTALLED_APPS = [
     "daphne",
@@ -167,11 +218,16 @@ LEASE_SECONDS = env_number("AGENTSITE_LEASE_SECONDS", 15, least=2)
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "")
 if DATABASE_URL:
-    DATABASES: dict[str, Any] = {"default": dj_database_url.parse(DATABASE_URL)}
+    try:
+        DATABASES: dict[str, Any] = {"default": dj_database_url.parse(DATABASE_URL)}
+    except ValueError:
+        DATABASES = {"default": {}}
 else:
-    DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_data_directory()
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "agentsite.sqlite3"}}
 
+if DATABASES["default"].get("ENGINE") not in ("django.db.backends.sqlite3", "django.db.backends.postgresql"):
+    raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or sqlite://; nothing else is supported.")
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Tests use a file as well: an in-memory database is one for each thread, or locks its tables for the others.
     DATABASES["default"]["TEST"] = {"NAME": DATA_DIR / "test.sqlite3"}
@@ -234,6 +290,12 @@ if IS_SCALE_OUT:
 else:
     CHANNEL_LAYERS = {"default": {"BACKEND": "runs.layers.EmbeddedLayer", "CONFIG": {"capacity": 500}}}
 
+# For the counters of calls and of wrong passwords. Django's own 300 would be forgotten under a busy site.
+CACHES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 50_000}}
+}
+
+AUTHENTICATION_BACKENDS = ["runs.sign_in.PatientBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -269,7 +331,7 @@ LANGUAGE_CODE = "en"
 # Each in its own words: whoever looks for their language need not know another.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-TIME_ZONE = os.environ.get("AGENTSITE_TIME_ZONE", "UTC")
+TIME_ZONE = env_time_zone()
 USE_I18N = True
 USE_TZ = True
 
@@ -349,14 +411,21 @@ AGENTSITE: dict[str, Any] = {
     "CALLS_PER_MINUTE": env_int("AGENTSITE_CALLS_PER_MINUTE", 6000),
 }
 
+LOG_LEVEL = os.environ.get("AGENTSITE_LOG_LEVEL", "").upper() or "WARNING"
+if LOG_LEVEL not in logging.getLevelNamesMapping():
+    raise ImproperlyConfigured(f"AGENTSITE_LOG_LEVEL must be DEBUG, INFO, WARNING or ERROR, not {LOG_LEVEL!r}.")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "filters": {"foreign_host": {"()": "runs.foreign_hosts.OneLine"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["console"], "level": os.environ.get("AGENTSITE_LOG_LEVEL", "WARNING")},
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"filters": ["foreign_host"]},
+    },
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
-    LOGGING["filters"] = {"one_line": {"()": "runs.outages.OneLine"}}
+    LOGGING["filters"]["one_line"] = {"()": "runs.outages.OneLine"}
     LOGGING["handlers"]["console"]["filters"] = ["one_line"]

@@ -5,6 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from runs.sign_in import AdminSignInForm, SignInForm
 from runs.views.conversation import show_conversation, show_run
 from runs.views.history import show_history
 from runs.views.home import show_home
@@ -25,7 +26,11 @@ urlpatterns = [
     path("search", show_search, name="search"),
     path("sidebar", show_sidebar, name="sidebar"),
     path("preferences", show_preferences, name="preferences"),
-    path("accounts/login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path(
+        "accounts/login/",
+        auth.LoginView.as_view(redirect_authenticated_user=True, authentication_form=SignInForm),
+        name="login",
+    ),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
     path(
         "accounts/password/", auth.PasswordChangeView.as_view(success_url="/preferences?saved"), name="password_change"
@@ -38,6 +43,7 @@ urlpatterns = [
 admin.site.site_title = "Agentsite"
 admin.site.site_header = "Agentsite"
 admin.site.index_title = "Administration"
+admin.site.login_form = AdminSignInForm
 
 handler400 = "runs.api.errors.bad_request"
 handler500 = "runs.api.errors.server_error"

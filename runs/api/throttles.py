@@ -8,12 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.core.cache import cache
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from runs.api.authentication import Caller, caller_of
+from runs.counting import count
 
 if TYPE_CHECKING:  # REST framework imports this module while it makes APIView
     from rest_framework.views import APIView
@@ -24,15 +24,8 @@ WINDOW = 60
 def count_call(caller: Caller) -> None:
     """Raises when it is one too many."""
     now = time.time()
-    if _count(f"calls.{caller.throttle_name}.{int(now // WINDOW)}") > settings.AGENTSITE["CALLS_PER_MINUTE"]:
+    if count(f"calls.{caller.throttle_name}.{int(now // WINDOW)}", 2 * WINDOW) > settings.AGENTSITE["CALLS_PER_MINUTE"]:
         raise Throttled(WINDOW - now % WINDOW)
-
-
-def _count(name: str) -> int:
-    try:
-        return cache.incr(name)
-    except ValueError:  # the first one of this minute
-        return 1 if cache.add(name, 1, timeout=2 * WINDOW) else cache.incr(name)
 
 
 class CallerThrottle(BaseThrottle):

@@ -1,5 +1,6 @@
 """Who is let in, and what a stranger learns: nothing."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from runs import access
+from runs.api.urls import urlpatterns
 from runs.database import in_reader, in_writer
 from runs.models import ApiKey, Run
 from runs.models.access import digest_of
@@ -20,14 +22,23 @@ ROUTES = [
     ("POST", "/v1/runs"),
     ("GET", "/v1/runs"),
     ("GET", "/v1/runs/{run}"),
+    ("PATCH", "/v1/runs/{run}"),
     ("GET", "/v1/runs/{run}/events"),
     ("GET", "/v1/runs/{run}/messages"),
     ("POST", "/v1/runs/{run}/stop"),
+    ("POST", "/v1/runs/{run}/approvals"),
+    ("GET", "/v1/approvals"),
     ("GET", "/v1/conversations"),
     ("GET", "/v1/conversations/{conversation}"),
     ("PATCH", "/v1/conversations/{conversation}"),
     ("GET", "/v1/conversations/{conversation}/messages"),
+    ("POST", "/v1/conversations/{conversation}/reset"),
+    ("POST", "/v1/conversations/{conversation}/restore"),
     ("GET", "/v1/agents"),
+    ("GET", "/v1/pool"),
+    ("POST", "/v1/chat/completions"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model}"),
     ("GET", "/v1/nothing/here"),
 ]
 
@@ -36,8 +47,8 @@ ROUTES = [
 async def test_a_stranger_learns_nothing(people: People, method: str, path: str) -> None:
     """R3: the same 401 for what exists and for what does not, whatever is sent."""
     run = await in_writer(make_run, people.alice)
-    real = path.format(run=run.public_id, conversation=run.conversation.public_id)
-    unreal = path.format(run=UNKNOWN_RUN, conversation="conv_" + "0" * 24)
+    real = path.format(run=run.public_id, conversation=run.conversation.public_id, model=run.agent.slug)
+    unreal = path.format(run=UNKNOWN_RUN, conversation="conv_" + "0" * 24, model="nobody")
     answers = [
         await people.stranger.ask(method, real),
         await people.stranger.ask(method, unreal),
@@ -52,14 +63,29 @@ async def test_a_stranger_learns_nothing(people: People, method: str, path: str)
         assert answer.body == answers[0].body
 
 
+def test_no_path_is_left_out() -> None:
+    """R3: any call, except for the document that says how to call, and its page."""
+    known = {re.sub(r"{\w+}", "<>", path.removeprefix("/v1/")) for _, path in ROUTES}
+    paths = {re.sub(r"<.*?>", "<>", str(pattern.pattern)) for pattern in urlpatterns}
+    assert paths - known == {"schema", "docs", ""}
+
+
 async def test_nothing_is_looked_up_for_a_stranger(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     """R3: decided before anything is looked up."""
 
     def look_up(*args: object) -> None:
         raise AssertionError("looked up")
 
-    for name in ("runs.access.visible_runs", "runs.access.visible_conversations", "runs.actions.submit_run"):
-        monkeypatch.setattr(name, look_up)
+    for name in (
+        "access.visible_runs",
+        "access.followable_runs",
+        "access.visible_conversations",
+        "access.restorable_conversations",
+        "access.usable_agents",
+        "access.decidable_approvals",
+        "actions.submit_run",
+    ):
+        monkeypatch.setattr(f"runs.{name}", look_up)
     for method, path in ROUTES:
         assert (await people.stranger.ask(method, path, b'{"input": "x"}')).status == 401
 
@@ -127,7 +153,7 @@ async def test_a_session_that_changes_something_needs_its_csrf_token(people: Peo
     """R3"""
     browser = await people.in_browser(people.alice)
     run = await in_writer(make_run, people.alice)
-    for path in ("/v1/runs", f"/v1/runs/{run.public_id}/stop"):
+    for path in ("/v1/runs", f"/v1/runs/{run.public_id}/stop", "/v1/chat/completions"):
         answer = await browser.post(path, {"input": "x"})
         assert (answer.status, answer.error["type"], answer.error["code"]) == (403, "permission_error", "csrf_failed")
         assert (await browser.post(path, {"input": "x"}, X_CSRFToken="d" * 32)).status == 403
