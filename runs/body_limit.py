@@ -8,34 +8,20 @@ The connection is not closed at once: with unread data on its way, that would be
 the answer. What still comes is dropped for a while.
 """
 
-from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
-from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.http_protocol import HTTPFactory
+from daphne.server import Server
+from django.conf import settings
 from twisted.python.failure import Failure
 
-LINGER_SECONDS = 5.0
+from runs.api.bodies import too_large
+from runs.plain_request import PlainRequest
+from runs.polite_channel import LINGER_SECONDS, PoliteChannel, answer_and_close
 
 
-@dataclass(frozen=True)
-class BodyLimit:
-    """`answer` is the body, in JSON, that a request with more than `most` bytes is refused with."""
-
-    most: int
-    answer: bytes
-
-    @property
-    def response(self) -> bytes:
-        headers = (
-            b"HTTP/1.1 413 Content Too Large",
-            b"Content-Type: application/json",
-            b"Content-Length: %d" % len(self.answer),
-            b"Connection: close",
-        )
-        return b"\r\n".join((*headers, b"", self.answer))
-
-
-class BoundedRequest(WebRequest):
+class BoundedRequest(PlainRequest):
     """The methods have the names that Twisted calls."""
 
     received = 0
@@ -43,21 +29,19 @@ class BoundedRequest(WebRequest):
     farewell: Any = None
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
-        limit: BodyLimit = self.server.body_limit
         # None is a body in chunks, which declares nothing.
-        is_too_large = length is not None and length > limit.most
+        is_too_large = length is not None and length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         super().gotLength(0 if is_too_large else length)
         if is_too_large:
-            self._refuse(limit)
+            self._refuse()
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
         if self.is_refused:
             return
-        limit: BodyLimit = self.server.body_limit
         self.received += len(data)
-        if self.received > limit.most:
+        if self.received > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             self.content.truncate(0)
-            self._refuse(limit)
+            self._refuse()
         else:
             super().handleContentChunk(data)
 
@@ -72,15 +56,22 @@ class BoundedRequest(WebRequest):
             self.farewell.cancel()
         super().connectionLost(reason)
 
-    def _refuse(self, limit: BodyLimit) -> None:
+    def _refuse(self) -> None:
         self.is_refused = True
         # Whoever asks before sending gets this answer, and not a "go on" behind it.
         self.requestHeaders.removeHeader(b"Expect")
-        self.channel.transport.write(limit.response)
+        self.channel.transport.write(answer_and_close(too_large()))
         self.farewell = self.channel.callLater(LINGER_SECONDS, self.channel.loseConnection)
 
 
 class BoundedFactory(HTTPFactory):
+    protocol = PoliteChannel
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        # Those that are open, and some that have become websockets and that nobody needs any more.
+        self.channels: WeakSet[PoliteChannel] = WeakSet()
+
     def buildProtocol(self, addr: object) -> Any:  # noqa: N802
         protocol = super().buildProtocol(addr)
         protocol.requestFactory = BoundedRequest

@@ -1,5 +1,5 @@
-"""Daphne, made patient: it waits for slow readers, survives an answer that breaks half-way, and leaves in good order.
-It also refuses bodies that are too large, see `body_limit`.
+"""Daphne, made patient: it waits for slow readers, survives an answer that breaks half-way, and ends in good order, see
+`leaving`. It also refuses bodies that are too large, see `body_limit`.
 
 Daphne hands every message to Twisted at once and `send()` never waits. Twisted buffers without limit, so that a client
 which follows a long run and does not read would make the server hold all of it in memory. Here each streaming
@@ -26,7 +26,7 @@ from twisted.internet import reactor as installed_reactor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from runs.body_limit import BodyLimit, BoundedFactory
+from runs.body_limit import BoundedFactory
 from runs.cancelling import end_tasks
 
 logger = logging.getLogger(__name__)
@@ -60,10 +60,11 @@ class Gate:
 
 
 class PatientServer(Server):
-    def __init__(self, *args: Any, body_limit: BodyLimit, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.body_limit = body_limit
         self.listen_failure: str | None = None
+        self.ports: list[Any] = []
+        self.is_leaving = False
 
     @property
     def http_factory(self) -> BoundedFactory:
@@ -73,6 +74,10 @@ class PatientServer(Server):
     def http_factory(self, factory: HTTPFactory) -> None:
         """Daphne makes one when it begins to run, and cannot be told which: ours takes its place."""
         self._http_factory = BoundedFactory(self)
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        self.ports.append(port)
 
     def listen_error(self, failure: Failure) -> None:
         self.listen_failure = failure.getErrorMessage()
@@ -86,6 +91,12 @@ class PatientServer(Server):
             return
         gate: Gate | None = details.get("gate")
         kind = message["type"]
+        if kind == "http.response.start" and _is_stream(message):
+            details["is_stream"] = True
+        if self.is_leaving and kind == "http.response.start" and protocol.channel is not None:
+            # The next request of this client goes to another server.
+            message = {**message, "headers": [*message.get("headers", []), (b"connection", b"close")]}
+            protocol.channel.persistent = False
         if gate is not None:
             if not gate.opened.is_set():
                 await gate.opened.wait()
@@ -132,6 +143,11 @@ class PatientServer(Server):
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if protocol in self.connections:
+            self.connections[protocol]["scope"] = scope
+        return super().create_application(protocol, scope)
+
     def kill_all_applications(self) -> "defer.Deferred[object]":
         """Daphne's own version fails where a connection has no application yet, and waits only for the first to end."""
         applications = [details.get("application_instance") for details in self.connections.values()]
@@ -141,6 +157,11 @@ class PatientServer(Server):
         if not open_ones:
             return defer.succeed(None)
         return defer.Deferred.fromFuture(asyncio.ensure_future(asyncio.wait(open_ones, timeout=LEAVE_SECONDS)))
+
+
+def _is_stream(message: dict[str, Any]) -> bool:
+    """Of events: an answer without an end of its own."""
+    return any(name.lower() == b"content-type" and b"event-stream" in value for name, value in message["headers"])
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -8,6 +8,14 @@ from django.conf import settings
 from runs.setup import FirstAccount
 
 
+def address_of(host: str, port: int) -> str:
+    """Where people find the site: by its own name through the proxy, or where this process listens."""
+    name = settings.ALLOWED_HOSTS[0]
+    if settings.IS_PRODUCTION and not name.startswith(("*", ".")):
+        return f"https://{name}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def describe_first_account(url: str, account: FirstAccount) -> str:
     """How to get in, and a run to paste: started, followed live, stopped."""
     return f"""\
@@ -33,7 +41,8 @@ Try it in another terminal: start a run, follow its events, and stop it.
 def describe_site(url: str, has_worker: bool) -> str:
     # A command that is pasted into another terminal has to find the same site.
     data = os.environ.get("AGENTSITE_DATA")
-    manage = f"{f'AGENTSITE_DATA={shlex.quote(data)} ' if data else ''}.venv/bin/python manage.py"
+    python = ".venv/bin/python" if (settings.BASE_DIR / ".venv").exists() else "python"
+    manage = f"{f'AGENTSITE_DATA={shlex.quote(data)} ' if data else ''}{python} manage.py"
     lines = [
         f"Agentsite is ready at {url}/ (Ctrl-C ends it)",
         f"  Sign in           {url}/accounts/login/",
@@ -41,6 +50,8 @@ def describe_site(url: str, has_worker: bool) -> str:
         f"  A new API key     {manage} create_api_key NAME --user admin",
         f"  A new password    {manage} changepassword admin",
     ]
+    if settings.DATABASE_URL:
+        lines.append("Both commands need the rest of this server's environment too, DATABASE_URL above all.")
     if not has_worker:
         lines.append("No worker runs in this process: runs wait until one takes them.")
         if not settings.IS_SCALE_OUT:

@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
 
 from runs.actions import RunOrder
-from runs.api.orders import MAX_COUNT, MAX_MESSAGES, MAX_PARTS, MAX_TEXT, TEXT_OR_PARTS, ImagePart, Strict, check
+from runs.api.orders import (
+    MAX_COUNT,
+    MAX_MESSAGES,
+    MAX_PARTS,
+    MAX_TEXT,
+    TEXT_OR_PARTS,
+    ImagePart,
+    ReasoningEffort,
+    Strict,
+    check,
+)
 
 CONVERSATION = "conversation"
 
@@ -172,7 +182,7 @@ class NewCompletion(Lenient):
     ]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     metadata: Annotated[
         dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None,
         Field(

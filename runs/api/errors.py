@@ -5,16 +5,17 @@ import math
 from typing import Any
 
 import orjson
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
+from django.template import loader
 from django.views import defaults
 from rest_framework import exceptions
 
 from runs.actions import Refused
 from runs.api.authentication import CHALLENGE
-from runs.database import Unavailable
+from runs.database import find_outage
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +76,10 @@ def as_refused(exc: Exception) -> Refused | None:
             return Refused(403, CODES[403], "This is not allowed.")
         case RequestDataTooBig():
             return Refused(413, CODES[413], "The body is too large.")
-        case _ if isinstance(exc, Unavailable):
+        case _ if find_outage(exc) is not None:
             return Refused(503, "database_unavailable", "The database does not answer at the moment. Try again soon.")
+        case DisallowedHost():
+            return Refused(400, "unknown_host", "The site does not answer to this host. AGENTSITE_HOSTS names its own.")
         case SuspiciousOperation() | UnreadablePostError() | MultiPartParserError():
             return Refused(400, "invalid_request", "The request could not be read.")
     return None
@@ -94,7 +97,9 @@ def handle_exception(exc: Exception, context: dict[str, Any]) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith("/v1/"):
         return answer_error(exception if isinstance(exception, SuspiciousOperation) else SuspiciousOperation())
-    return defaults.bad_request(request, exception)
+    is_foreign_host = isinstance(exception, DisallowedHost)
+    # Without the request: what is wrong with it may keep a page from being made for it.
+    return HttpResponse(loader.render_to_string("400.html", {"is_foreign_host": is_foreign_host}), status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -11,12 +11,13 @@ checked below, the security headers are set below by Django's own classes, and e
 
 import asyncio
 import io
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from inspect import iscoroutinefunction
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestAborted
+from django.core.exceptions import DisallowedHost, RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.db import connections
 from django.http import HttpRequest, HttpResponseBase
@@ -30,6 +31,9 @@ from runs.api.requests import ApiRequest
 from runs.api.sse import EventStream
 from runs.cancelling import end_tasks
 from runs.database import in_reader
+
+# As Django's own handler does it.
+foreign_hosts = logging.getLogger("django.security.DisallowedHost")
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -68,6 +72,8 @@ class ApiHandler(ASGIHandler):
             request.resolver_match = resolve(request.path_info)
             return request.resolver_match
         except Exception as exc:
+            if isinstance(exc, DisallowedHost):
+                foreign_hosts.error(str(exc))
             return answer_error(exc)
 
     async def _answer(self, request: ApiRequest, match: ResolverMatch, send: Send) -> None:

@@ -29,6 +29,7 @@ MAX_PARTS = 100
 MAX_METADATA_BYTES = 16 * 1024
 MAX_REASON = 4_000
 MAX_DECISIONS = 1_000
+NAMED = 5  # of fields that nobody knows
 MAX_COUNT = 2**31 - 1  # what the database's integers hold
 MICRO = Decimal("0.000001")
 
@@ -106,8 +107,13 @@ RunInput = Annotated[
 ]
 
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+
 class NewRun(Strict):
     """What to do, and within which limits. A limit lowers the agent's own and never raises it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"input": "What is 17*23?", "stream_tokens": True}]})
 
     input: RunInput
     agent: Annotated[
@@ -126,7 +132,7 @@ class NewRun(Strict):
         | Annotated[str, Field(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6})?$")]
         | None
     ) = None
-    reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     metadata: Annotated[
         dict[str, JsonValue] | None, Field(description=f"Yours to use, at most {MAX_METADATA_BYTES} bytes as JSON.")
     ] = None
@@ -230,7 +236,9 @@ def _as_refused(invalid: ValidationError) -> Refused:
     problems = invalid.errors(include_url=False, include_input=False, include_context=False)
     unknown = [str(problem["loc"][0])[:50] for problem in problems if _is_unknown(problem["type"], problem["loc"])]
     if unknown:
-        return Refused(400, "unknown_field", f"There is no field {', '.join(unknown)} here.", unknown[0])
+        more = f" (and {len(unknown) - NAMED} more)" if len(unknown) > NAMED else ""
+        names = ", ".join(unknown[:NAMED])
+        return Refused(400, "unknown_field", f"There is no field {names}{more} here.", unknown[0])
     problem = problems[0]
     field = str(problem["loc"][0])
     # The branches of a union are part of pydantic's path and not of the caller's.

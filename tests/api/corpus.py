@@ -57,6 +57,7 @@ NOT_AN_OBJECT = [
     (b'{"input": "x", "input": "y"}', "twice"),
     (b'{"input": "x", "metadata": {"deep": {"k": 1, "k": 2}}}', "twice"),
     (b'{"input": "x", "\\ud800": 1, "\\ud800": 2}', "twice"),
+    (b"{" + b",".join(b'"%d":1' % number for number in range(150_000)) + b',"149999":2}', "twice"),
 ]
 
 COUNTS: list[Any] = [0, -1, True, False, 1.0, 1.5, "1", "", [], {}, 2**31, 2**63 - 1, -(2**63) + 1]

@@ -191,8 +191,9 @@ async def test_a_method_that_a_path_does_not_take_is_refused(people: People, pat
     for method in ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE", "NONSENSE"):
         if method not in allowed.split(", "):
             answer = await people.as_alice.ask(method, path, b"{}")
-            assert (answer.status, answer.error["code"]) == (405, "method_not_allowed"), method
+            assert answer.status == 405, method
             assert answer.headers["allow"] == allowed
+            assert not answer.body if method == "HEAD" else answer.error["code"] == "method_not_allowed"
 
 
 @pytest.mark.parametrize("query", ["", "?", "?%", "?%FF=%FF", "?a=b&a=b", "?" + "&".join("x=1" for _ in range(2000))])

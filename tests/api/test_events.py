@@ -305,7 +305,7 @@ async def test_events_are_only_read(people: People, method: str) -> None:
     run = await in_writer(finished_run, people.alice)
     answer = await people.as_alice.ask(method, f"/v1/runs/{run.public_id}/events")
     assert (answer.status, answer.headers["allow"]) == (405, "GET")
-    assert answer.error["code"] == "method_not_allowed"
+    assert not answer.body if method == "HEAD" else answer.error["code"] == "method_not_allowed"
 
 
 async def test_what_goes_wrong_before_the_stream_is_in_the_envelope(

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import OperationalError
@@ -58,7 +58,7 @@ async def test_a_broken_connection_breaks_one_call_and_not_the_next(
 async def test_an_unknown_host_is_refused_in_the_envelope(people: People) -> None:
     for path in ("/v1/runs", "/v1/runs/run_1/events"):
         answer = await people.as_alice.get(path, Host="evil.example")
-        assert (answer.status, answer.error["code"]) == (400, "invalid_request")
+        assert (answer.status, answer.error["code"]) == (400, "unknown_host")
 
 
 async def test_an_unknown_host_is_refused_in_the_envelope_by_django_too(people: People) -> None:
@@ -67,7 +67,10 @@ async def test_an_unknown_host_is_refused_in_the_envelope_by_django_too(people: 
     assert bad_request(request, DisallowedHost("evil")).headers["Content-Type"] == "application/json"
     assert server_error(request).status_code == 500
     assert server_error(request).headers["Content-Type"] == "application/json"
-    assert bad_request(RequestFactory().get("/"), DisallowedHost("evil")).headers["Content-Type"] != "application/json"
+    page = bad_request(RequestFactory().get("/"), DisallowedHost("evil"))
+    assert (page.status_code, page.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
+    assert "AGENTSITE_HOSTS" in page.content.decode()
+    assert "AGENTSITE_HOSTS" not in bad_request(RequestFactory().get("/"), SuspiciousOperation()).content.decode()
 
 
 async def test_answers_carry_the_security_headers(people: People) -> None:

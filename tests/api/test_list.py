@@ -1,6 +1,7 @@
 """GET /v1/runs: newest first, in pages, filtered, and only what the caller may see."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -208,6 +209,8 @@ async def test_runs_are_filtered_by_time(people: People) -> None:
         "2024-05-01T12:00:00Z": [late],
         "2024-05-01T14:00:00+02:00": [late],
         "2024-05-01 12:00": [late],
+        "2024-05-01T13:00:00Z": [],
+        "2024-05-01T12:59:59.999999Z": [late],
         "2024-05-01": [late, early],
         "2024-05-02": [],
         "0001-01-01": [late, early],
@@ -215,3 +218,12 @@ async def test_runs_are_filtered_by_time(people: People) -> None:
     }.items():
         assert await ids(people.as_alice, f"created_after={quote(moment)}") == expected, moment
     assert await ids(people.as_alice, "created_after=2024-05-01T14:00:00+02:00") == [late], "a plus that is not escaped"
+
+
+async def test_a_moment_without_an_offset_is_in_the_sites_time_zone(people: People, settings: Any) -> None:
+    """R12"""
+    settings.TIME_ZONE = "Asia/Tokyo"
+    run = await in_writer(make_run, people.alice)
+    await in_writer(Run.objects.filter(pk=run.pk).update, queued_at=datetime(2024, 5, 1, 12, tzinfo=UTC))
+    assert await ids(people.as_alice, "created_after=2024-05-01T20:59") == [run.public_id]
+    assert await ids(people.as_alice, "created_after=2024-05-01T21:01") == []

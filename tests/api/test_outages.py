@@ -2,6 +2,7 @@
 
 import logging
 
+import psycopg
 import pytest
 from django.db import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
@@ -40,6 +41,23 @@ async def test_a_call_is_refused_for_a_moment(
     answer = await people.as_alice.get("/v1/runs")
     assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "database_unavailable", "1")
     assert "Traceback" not in caplog.text
+    assert (await people.as_alice.get("/v1/runs")).status == 200
+
+
+class NotStored(Exception):
+    """As procrastinate and Django's transactions tell it: in words of their own."""
+
+
+async def test_an_outage_that_somebody_else_tells_is_an_outage(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tell(*args: object) -> None:
+        raise NotStored from psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(access, "visible_runs", tell)
+        answer = await people.as_alice.get("/v1/runs")
+        assert (answer.status, answer.error["code"]) == (503, "database_unavailable")
+    with pytest.raises(OperationalError, match="administrator"):
+        await in_writer(tell)
     assert (await people.as_alice.get("/v1/runs")).status == 200
 
 

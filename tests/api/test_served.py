@@ -67,6 +67,19 @@ async def test_a_body_in_chunks_is_held_to_the_limit(site: Served) -> None:
             assert (await answer.json())["error"]["code"] == "body_too_large"
 
 
+async def test_a_head_is_answered_without_a_body(site: Served) -> None:
+    """However long the body would be: on a kept connection the next answer follows at once."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    lines = f"Host: 127.0.0.1\r\nAuthorization: Bearer {site.key}\r\n\r\n"
+    async with asyncio.timeout(20):
+        for path in ("/v1/schema", "/v1/runs", "/static/css/base.css", "/accounts/login/", "/healthz"):
+            writer.write(f"HEAD {path} HTTP/1.1\r\n{lines}".encode())
+            answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+            assert answer.startswith("HTTP/1.1 200 "), path
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_a_gigabyte_is_refused_before_it_is_sent(site: Served) -> None:
     """R2: in the envelope, and without being read."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
@@ -115,3 +128,19 @@ async def test_watchers_that_leave_do_not_disturb_the_server(site: Served) -> No
                 await socket.receive_json()
         async with http.get(f"/v1/runs/{run_id}") as answer:
             assert (await answer.json())["status"] == "queued"
+
+
+@pytest.mark.expects_log("DisallowedHost")
+async def test_a_call_by_a_foreign_name_is_told_in_one_line(site: Served) -> None:
+    """R2: with the variable that an admin would have to set, and no traceback."""
+    async with client(site, Host="agents.example") as http:
+        before = len(site.log)
+        async with http.get("/v1/runs") as answer:
+            assert (answer.status, (await answer.json())["error"]["code"]) == (400, "unknown_host")
+        async with http.get("/") as answer:
+            assert (answer.status, "AGENTSITE_HOSTS" in await answer.text()) == (400, True)
+    lines = site.log[before:].splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert " WARNING " in line
+        assert line.endswith("You may need to add 'agents.example' to AGENTSITE_HOSTS.")

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 from runs import actions
 from runs.actions import RunOrder, submit
 from runs.database import in_reader, in_writer
-from runs.models import Conversation, Event, Message, Run, Status
+from runs.models import Agent, Conversation, Event, Message, Run, Status
 from tests.api.conftest import People
 from tests.factories import finished_run, make_agent, make_run, start_run, waiting_run
 
@@ -119,6 +119,28 @@ async def test_an_agent_that_is_switched_off_is_not_found(people: People) -> Non
     """R2"""
     await in_writer(make_agent, "off", is_active=False)
     assert (await people.as_alice.post("/v1/runs", {"input": "x", "agent": "off"})).status == 404
+
+
+async def test_a_conversation_whose_agent_is_switched_off_goes_on_later(people: People) -> None:
+    """R2: not while it is off, and the message names the field."""
+    run = await in_writer(make_run, people.alice)
+    await in_writer(Agent.objects.filter(pk=run.agent_id).update, is_active=False)
+    body = {"input": "x", "conversation": run.conversation.public_id}
+    answer = await people.as_alice.post("/v1/runs", body)
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (404, "agent_not_found", "agent")
+    await in_writer(Agent.objects.filter(pk=run.agent_id).update, is_active=True)
+    assert (await people.as_alice.post("/v1/runs", body)).status == 202
+
+
+async def test_a_conversation_takes_only_so_many_runs_that_wait(people: People, monkeypatch) -> None:
+    """R16: what is queued is bounded, and the next one is refused in words."""
+    monkeypatch.setattr(submit, "MAX_WAITING", 2)
+    run = await in_writer(make_run, people.alice)
+    body = {"input": "x", "conversation": run.conversation.public_id}
+    assert (await people.as_alice.post("/v1/runs", body)).status == 202
+    answer = await people.as_alice.post("/v1/runs", body)
+    assert (answer.status, answer.error["type"], answer.error["code"]) == (429, "rate_limit_error", "queue_full")
+    assert await in_reader(Run.objects.count) == 2
 
 
 async def test_nobody_speaks_in_somebody_elses_conversation(people: People) -> None:

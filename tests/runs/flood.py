@@ -1,18 +1,28 @@
-"""A server with an application that sends as much as it can, and counts. For `test_server.py`.
+"""A server with an application that sends as much as it can, and counts, or holds its answers until it is told to let
+go. For `test_server.py` and `test_leaving.py`.
 
 python -m tests.runs.flood PORT
 """
 
+import asyncio
+import signal
 import sys
 from typing import Any
 
-from runs.body_limit import BodyLimit
-from runs.server import PatientServer, close_event_loop
+import django
+from django.conf import settings
+
+django.setup()
+
+from runs.leaving import leave  # noqa: E402
+from runs.server import PatientServer, close_event_loop, event_loop  # noqa: E402
 
 CHUNK = 16 * 1024
 CHUNKS = 2000
 MOST = 100_000
-counts = {"sent": 0, "ended": 0}
+PATIENCE = 20
+counts = {"sent": 0, "ended": 0, "waiting": 0}
+let_go = asyncio.Event()
 
 
 def chunk(number: int) -> bytes:
@@ -22,12 +32,31 @@ def chunk(number: int) -> bytes:
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "websocket":
         await receive()
+        if scope["path"] == "/held":
+            counts["waiting"] += 1
+            await let_go.wait()
         await send({"type": "websocket.accept"})
+        if scope["path"] == "/quiet":
+            await receive()
         await flood(lambda data: send({"type": "websocket.send", "bytes": data}))
         await send({"type": "websocket.close"})
         return
-    await send({"type": "http.response.start", "status": 200, "headers": []})
+    headers = [(b"Content-Type", b"text/event-stream")] if scope["path"] == "/flood" else []
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     match scope["path"]:
+        case "/held":
+            counts["waiting"] += 1
+            await let_go.wait()
+            await send({"type": "http.response.body", "body": b"held"})
+        case "/let-go":
+            let_go.set()
+            await send({"type": "http.response.body", "body": b"done"})
+        case "/pieces":
+            for number in range(CHUNKS):
+                await send({"type": "http.response.body", "body": chunk(number), "more_body": True})
+            await send({"type": "http.response.body"})
+        case "/whole":
+            await send({"type": "http.response.body", "body": b"".join(map(chunk, range(CHUNKS)))})
         case "/flood":
             await flood(lambda data: send({"type": "http.response.body", "body": data, "more_body": True}))
             await send({"type": "http.response.body"})
@@ -40,6 +69,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
                 message = await receive()
                 length, has_more = length + len(message["body"]), message["more_body"]
             await send({"type": "http.response.body", "body": str(length).encode()})
+        case "/root":
+            await send({"type": "http.response.body", "body": scope["root_path"].encode()})
         case path:
             await send({"type": "http.response.body", "body": str(counts[path[1:]]).encode()})
 
@@ -55,5 +86,13 @@ async def flood(send: Any) -> None:
 
 if __name__ == "__main__":
     endpoint = f"tcp:port={sys.argv[1]}:interface=127.0.0.1"
-    PatientServer(application, endpoints=[endpoint], verbosity=0, body_limit=BodyLimit(MOST, b'"too large"')).run()
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = MOST
+    server = PatientServer(application, endpoints=[endpoint], verbosity=0, signal_handlers=False)
+
+    def end() -> None:
+        leaving = event_loop().create_task(leave(server, PATIENCE, waits_for_runs=True))
+        leaving.add_done_callback(lambda _: server.stop())
+
+    server.ready_callable = lambda: event_loop().add_signal_handler(signal.SIGTERM, end)
+    server.run()
     close_event_loop()

@@ -1,6 +1,7 @@
 """The server waits for slow readers and refuses huge bodies: what it holds stays bounded, and nobody else notices."""
 
 import http.client
+import json
 import socket
 import subprocess
 import sys
@@ -13,7 +14,6 @@ import pytest
 from autobahn.exception import Disconnected
 from websockets.sync.client import connect
 
-from runs.body_limit import BodyLimit
 from runs.server import PatientServer
 from tests.runs.flood import CHUNK, CHUNKS, MOST, chunk
 from tests.serving import PROJECT, free_port
@@ -147,12 +147,15 @@ def read_to_the_end(connection: socket.socket) -> bytes:
     return received
 
 
-def refusal(received: bytes) -> bytes:
-    """The body of the one answer that was received, which is a refusal."""
+def refusal(received: bytes) -> tuple[int, str]:
+    """Status and code of the one answer that was received, which is a refusal in the envelope."""
     head, _, body = received.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 413 ")
     assert b"Content-Length: %d\r\n" % len(body) in head
-    return body
+    assert b"Content-Type: application/json\r\n" in head
+    return int(head.split()[1]), json.loads(body)["error"]["code"]
+
+
+TOO_LARGE = 413, "body_too_large"
 
 
 @pytest.mark.parametrize("expect", [b"", b"Expect: 100-continue\r\n"])
@@ -161,7 +164,7 @@ def test_a_body_that_declares_too_much_is_refused_before_it_is_sent(flood: Flood
         client.sendall(b"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n" + expect + b"\r\n")
         answer = client.recv(65536)
         client.shutdown(socket.SHUT_WR)
-        assert refusal(answer + read_to_the_end(client)) == b'"too large"'
+        assert refusal(answer + read_to_the_end(client)) == TOO_LARGE
     assert flood.read("/length") == b"0", "the server goes on"
 
 
@@ -175,7 +178,7 @@ def test_a_body_in_chunks_is_refused_when_it_has_become_too_much(flood: Flood) -
         answer = client.recv(65536)
         client.sendall(piece * 10)
         client.shutdown(socket.SHUT_WR)
-        assert refusal(answer + read_to_the_end(client)) == b'"too large"'
+        assert refusal(answer + read_to_the_end(client)) == TOO_LARGE
 
 
 def test_a_client_that_sends_everything_before_it_reads_gets_the_refusal_too(flood: Flood) -> None:
@@ -184,7 +187,7 @@ def test_a_client_that_sends_everything_before_it_reads_gets_the_refusal_too(flo
         size = 50 * MOST
         client.sendall(b"POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size)
         client.sendall(b"x" * size)
-        assert refusal(read_to_the_end(client)) == b'"too large"'
+        assert refusal(read_to_the_end(client)) == TOO_LARGE
 
 
 def test_a_body_as_large_as_is_allowed_is_taken(flood: Flood) -> None:
@@ -195,6 +198,45 @@ def test_a_body_as_large_as_is_allowed_is_taken(flood: Flood) -> None:
                 assert (response.status, response.read()) == (200, str(MOST).encode())
 
 
+@pytest.mark.parametrize("form", ["multipart/form-data", "multipart/form-data; boundary=x"])
+def test_a_form_is_left_to_the_application_to_parse(flood: Flood, form: str) -> None:
+    """Twisted would do it on the event loop, and answer by itself to a form that it cannot parse."""
+    with closing(http.client.HTTPConnection("127.0.0.1", flood.port, timeout=20)) as connection:
+        connection.request("POST", "/length", b"a=1&" * 1000, {"Content-Type": form})
+        with connection.getresponse() as response:
+            assert (response.status, response.read()) == (200, b"4000")
+
+
+def test_no_client_tells_where_the_site_has_its_place(flood: Flood) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", flood.port, timeout=20)) as connection:
+        for root in (b"/elsewhere", b"\xff"):
+            connection.request("GET", "/root", headers={"Daphne-Root-Path": root})
+            with connection.getresponse() as response:
+                assert (response.status, response.read()) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "refused"),
+    [
+        (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n", (431, "headers_too_large")),
+        (b"GET / HTTP/1.1\r\n" + b"X-Much: %s\r\n" % (b"x" * 1000) * 17, (431, "headers_too_large")),
+        (b"GET / HTTP/1.1\r\nno header at all\r\n", (400, "invalid_request")),
+        (b"G\xffT /v1/runs HTTP/1.1\r\n", (400, "invalid_request")),
+        (b"POST /v1/runs HTTP/1.1\r\nContent-Length: -5\r\n", (400, "invalid_request")),
+        (b"GET /v1/runs HTTP/1.1\r\nConnection: close\r\na(b: c\r\n", (400, "invalid_request")),
+    ],
+    ids=["path", "headers", "no header", "method", "length", "header name"],
+)
+def test_what_the_server_refuses_by_itself_gets_the_envelope(
+    flood: Flood, request_line: bytes, refused: tuple[int, str]
+) -> None:
+    """R2: a connection that closes without a word, or an empty answer, helps nobody."""
+    with flood.connect() as client:
+        client.sendall(request_line + b"Host: x\r\n\r\n" + b"and more of it" * 1000)
+        assert refusal(read_to_the_end(client)) == refused
+    assert flood.read("/length") == b"0", "the server goes on"
+
+
 async def test_a_websocket_that_closes_in_the_moment_of_a_send_is_no_error() -> None:
     """Its protocol knows already, and the server is not told yet."""
 
@@ -202,7 +244,7 @@ async def test_a_websocket_that_closes_in_the_moment_of_a_send_is_no_error() -> 
         def handle_reply(self, message: dict[str, Any]) -> None:
             raise Disconnected("Attempt to send on a closed protocol")
 
-    server = PatientServer(application=None, endpoints=["tcp:port=0"], body_limit=BodyLimit(MOST, b""))
+    server = PatientServer(application=None, endpoints=["tcp:port=0"])
     protocol = Closed()
     server.connections = {protocol: {}}
     await server.handle_reply(protocol, {"type": "websocket.send", "text": "too late"})

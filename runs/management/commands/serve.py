@@ -2,8 +2,9 @@
 
     manage.py serve [--host HOST] [--port PORT] [--web-only]
 
-Migrates, sets a new site up, serves, and ends cleanly on SIGTERM and Ctrl-C: the worker hands its runs back to the
-queue and they go on at the next start.
+Migrates, sets a new site up, serves, and ends cleanly on SIGTERM and Ctrl-C: calls that are under way are answered, the
+worker hands its runs back to the queue and they go on at the next start. Where the runs go on elsewhere, completions
+are answered, too, for AGENTSITE_DRAIN_SECONDS at most. A second signal does not wait.
 """
 
 import asyncio
@@ -19,7 +20,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import IO, Any
 
-import orjson
 from channels.routing import get_default_application
 from daphne.endpoints import build_endpoint_description_strings
 from django.conf import settings
@@ -27,11 +27,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from runs import actions, bell, welcome
-from runs.api.bodies import too_large
-from runs.api.errors import envelope_of
-from runs.body_limit import BodyLimit
 from runs.collector import put_imports_aside
 from runs.database import close_threads
+from runs.leaving import leave
 from runs.server import PatientServer, before_shutdown, close_event_loop, event_loop
 from runs.setup import check_worker_settings, migrate_site, set_up_site
 from runs.worker import Worker
@@ -40,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 # A group signal comes twice, once from the terminal or `kill` and once from make. Whoever repeats it later means it.
 IMPATIENCE_SECONDS = 1.0
+# What was asked of a server that ends is answered within this time, or not at all.
+ANSWER_SECONDS = 5.0
 # Connections that may wait to be accepted. Of 200 that came in the same moment, Twisted's own 50 left some to be reset.
 BACKLOG = 1024
 
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if lock is not None:
             actions.release_orphans()
         connection.close()
-        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        url = welcome.address_of(host, port)
         if account is not None:
             self.stdout.write(welcome.describe_first_account(url, account))
         self.stdout.flush()
@@ -95,13 +95,13 @@ class Site:
         self.has_worker = has_worker
         self.exit_code = 0
         self.stopped_at: float | None = None
+        self.leaving: asyncio.Task[None] | None = None
         self.server = PatientServer(
             application=get_default_application(),
             endpoints=[f"{end}:backlog={BACKLOG}" for end in build_endpoint_description_strings(host=host, port=port)],
             signal_handlers=False,
             verbosity=0,
             server_name="",
-            body_limit=BodyLimit(settings.DATA_UPLOAD_MAX_MEMORY_SIZE, orjson.dumps(envelope_of(too_large()))),
         )
 
     def serve(self, when_ready: Callable[[], None]) -> int:
@@ -128,14 +128,27 @@ class Site:
         return self.exit_code
 
     def hear_signal(self) -> None:
-        if self.stopped_at is not None and time.monotonic() - self.stopped_at > IMPATIENCE_SECONDS:
-            os._exit(1)
-        self.stop()
+        if self.stopped_at is None:
+            self.stop()
+        elif time.monotonic() - self.stopped_at > IMPATIENCE_SECONDS:
+            if self.leaving is None or self.leaving.done():
+                os._exit(1)
+            self.leaving.cancel()
+            self.stopped_at = time.monotonic()
 
     def stop(self) -> None:
         if self.stopped_at is None:
             self.stopped_at = time.monotonic()
-            self.server.stop()
+            # A worker in this process hands its runs back: nobody could wait for their answers here.
+            patience = ANSWER_SECONDS if self.has_worker else max(ANSWER_SECONDS, settings.AGENTSITE["DRAIN_SECONDS"])
+            work = leave(self.server, patience, waits_for_runs=not self.has_worker)
+            self.leaving = event_loop().create_task(work, name="leave")
+            self.leaving.add_done_callback(self.left)
+
+    def left(self, leaving: "asyncio.Task[None]") -> None:
+        if not leaving.cancelled() and (error := leaving.exception()) is not None:
+            logger.error("Not everything could be answered before the end.", exc_info=error)
+        self.server.stop()
 
     def start_worker(self, loop: asyncio.AbstractEventLoop) -> None:
         worker = Worker()
@@ -176,7 +189,7 @@ def check_address(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = str(getattr(error, "strerror", None) or error).removesuffix(".")
             raise CommandError(
                 f"Cannot listen on {host}:{port}: {reason}. HOST and PORT choose another address."
             ) from None

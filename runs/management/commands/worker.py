@@ -58,12 +58,16 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, leaving.hear_signal)
         put_imports_aside()
-        self.stdout.write(f"Worker {worker.name} takes runs (Ctrl-C ends it)")
-        self.stdout.flush()
+        known = asyncio.create_task(worker.checked_in.wait())
         try:
             async with answering(worker):
+                await asyncio.wait({working, known}, return_when=asyncio.FIRST_COMPLETED)
+                if known.done():
+                    self.stdout.write(f"Worker {worker.name} takes runs (Ctrl-C ends it)")
+                    self.stdout.flush()
                 await working  # which ends after a signal, or with the error that it could not live with
         finally:
+            known.cancel()
             # The loop gives the signals back when it closes, and from here on there is nothing left to interrupt.
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
