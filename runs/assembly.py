@@ -13,6 +13,7 @@ from gateway.task import Task
 from gateway.tools.registry import Registry, Tool
 from runs.models import Agent as AgentRow
 from runs.models import Provider as ProviderRow
+from runs.models.fields import Unreadable
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +22,17 @@ DEMO_URL = "http://demo.invalid/v1"
 
 def credential_of(provider: ProviderRow) -> str:
     return os.environ.get(provider.api_key_env, "") if provider.api_key_env else provider.api_key
+
+
+def key_fault_of(provider: ProviderRow) -> str:
+    """Why there is no key where there should be one. Without this the provider would be asked without, and refuse."""
+    if provider.api_key_env:
+        if os.environ.get(provider.api_key_env):
+            return ""
+        return f"The provider's key is missing: the worker's environment has no {provider.api_key_env}."
+    if isinstance(provider.api_key, Unreadable):
+        return "The provider's key was stored with another AGENTSITE_SECRET_KEY and cannot be read: set it again."
+    return ""
 
 
 def tools_of(agent: AgentRow, registry: Registry) -> dict[str, Tool]:
@@ -53,7 +65,8 @@ def signature_of(agent: AgentRow, tools: Sequence[Tool]) -> str:
 
 
 def _client_of(provider: ProviderRow) -> tuple[object, ...]:
-    return provider.kind, provider.connect_seconds, provider.silence_seconds, provider.max_retries
+    fault = key_fault_of(provider)
+    return provider.kind, provider.connect_seconds, provider.silence_seconds, provider.max_retries, fault
 
 
 def _fallback_parts(agent: AgentRow) -> SignatureParts | None:
@@ -80,6 +93,7 @@ def make_provider(provider: ProviderRow) -> Provider:
     return OpenAIProvider(
         base_url=provider.base_url or DEMO_URL,
         api_key=credential_of(provider),
+        key_fault=key_fault_of(provider),
         connect_timeout=provider.connect_seconds,
         read_timeout=provider.silence_seconds,
         transport=DemoTransport() if provider.kind == ProviderRow.Kind.DEMO else None,

@@ -21,6 +21,8 @@ R = TypeVar("R")
 
 # How a server that is away looks, and a session that it ended; trying again may help.
 Unavailable = (OperationalError, InterfaceError, InternalError)
+# The same, also in the words of the library below Django.
+OUTAGES = (*Unavailable, psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 
 _sqlite_writer = threading.RLock()
 _threads: dict[str, ThreadPoolExecutor] = {}
@@ -54,12 +56,24 @@ async def _in_thread(room: str, function: Callable[P, R], *args: P.args, **kwarg
         _drop_dead_connection()
         try:
             return function(*args, **kwargs)
-        except Error:
-            # The connection may be broken (a server restarted): the next call opens a new one.
-            connections.close_all()
+        except Exception as error:
+            outage = find_outage(error)
+            if outage is not None or isinstance(error, Error):
+                # The connection may be broken (a server restarted): the next call opens a new one.
+                connections.close_all()
+            if outage is not None and not isinstance(error, Unavailable):
+                # Told by somebody else, as a transaction that it broke, or a job that could not be stored.
+                raise OperationalError(str(outage)) from error
             raise
 
     return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+
+def find_outage(error: BaseException | None, kinds: tuple[type[BaseException], ...] = OUTAGES) -> BaseException | None:
+    """What an error comes from, where that is a server that is away."""
+    while error is not None and not isinstance(error, kinds):
+        error = error.__cause__
+    return error
 
 
 def _drop_dead_connection() -> None:

@@ -22,7 +22,7 @@ from gateway.messages import Usage as Tokens
 from gateway.outcomes import Cause, Failed, Finished, HandedBack, LimitReached, Lost, NeedsApproval, Outcome, Stopped
 from gateway.step import Approved, State, Step
 from gateway.tools.registry import ToolContext
-from runs import actions, events, metrics
+from runs import actions, events
 from runs.actions import Claim, Ending, Usage
 from runs.database import Unavailable, in_reader
 from runs.journal import Journal, LeaseLost, as_said
@@ -89,7 +89,7 @@ class Execution:
     # -- the way of a run ------------------------------------------------------------------------------------------
 
     async def execute(self, agent: Agent) -> bool:
-        """Do the work and write its end. Whether the agent knows now what the database knows."""
+        """Do the work and write its end. Whether the agent is free, and knows now what the database knows."""
         outcome: Outcome
         try:
             resumption = await self._wait_for_database(agent)
@@ -121,7 +121,8 @@ class Execution:
         if isinstance(outcome, NeedsApproval):
             # What is decided meanwhile is decided without this agent: it reads the conversation again when it goes on.
             agent.load_history([], 0)
-        return is_written and not isinstance(outcome, HandedBack | Lost)
+        # Work that was left to itself has the agent still: the next run needs another one.
+        return is_written and self.work.done() and not isinstance(outcome, HandedBack | Lost)
 
     async def fail(self, error: Exception) -> None:
         """The run could not even get an agent."""
@@ -163,8 +164,6 @@ class Execution:
             logger.exception("The end of run %s could not be written.", self.run)
             self.ended = None
             return False
-        if self.ended is not None:
-            metrics.observe_end(self.ended)
         return True
 
     def _decide(self, run: Run, outcome: Outcome, seq: int, now: datetime) -> list[Event]:

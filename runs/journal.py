@@ -99,6 +99,10 @@ class RunJournal:
 
     # -- what the loop reports -------------------------------------------------------------------------------------
 
+    def model_called(self, model: str) -> None:
+        if self.trace is not None:
+            self.trace.model_called(model)
+
     def add_text(self, text: str) -> None:
         self._add_piece(events.MESSAGE_DELTA, text)
 
@@ -108,8 +112,8 @@ class RunJournal:
     def add_message(self, position: int, message: Said, *, is_shown: bool = True) -> None:
         row = as_row(self.run, position, message)
         self._messages.append(row)
-        if self.trace is not None and message.role == "assistant":
-            self.trace.message_completed()
+        if self.trace is not None and message.role == "assistant" and not message.partial:
+            self.trace.message_completed(self.measure(), "tool_calls" if message.tool_calls else "stop")
         if is_shown:
             payload: dict[str, Any] = {"message_id": row.public_id, "position": position, "text": message.text}
             if message.tool_calls:
@@ -146,6 +150,8 @@ class RunJournal:
         self.note(events.TOOL_COMPLETED, payload)
 
     def retry_scheduled(self, number: int, seconds: float, error: ProviderError) -> None:
+        if self.trace is not None:
+            self.trace.call_failed(error.error_type)
         payload = {
             "number": number,
             "seconds": round(seconds, 3),
@@ -154,6 +160,8 @@ class RunJournal:
         self.note(events.RETRY_SCHEDULED, payload)
 
     def model_changed(self, first: str, second: str, error: ProviderError) -> None:
+        if self.trace is not None:
+            self.trace.model_changed(error.error_type)
         self.note(events.MODEL_CHANGED, {"from": first, "to": second, "reason": error.message})
 
     @property

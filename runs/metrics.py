@@ -1,8 +1,10 @@
 """Figures for Prometheus. What a process sees itself is counted as it happens; what the database knows is read when
 somebody asks. Each process tells its own; add them up there."""
 
+import logging
 from collections.abc import Iterable
 
+from django.db import Error
 from django.db.models import Count, Min
 from django.utils import timezone
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, generate_latest
@@ -11,9 +13,11 @@ from prometheus_client.registry import CollectorRegistry
 
 from runs.models import ACTIVE, Run, Status, Worker
 
+logger = logging.getLogger(__name__)
+
 SECONDS = (0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2, 5, 10, 30, 60)
 
-RUNS_ENDED = Counter("agentsite_runs_ended", "Runs that ended in this worker.", ["status", "stop_reason"])
+RUNS_ENDED = Counter("agentsite_runs_ended", "Runs whose end was written by this process.", ["status", "stop_reason"])
 FIRST_TEXT_SECONDS = Histogram("agentsite_first_text_seconds", "From the question to the first text.", buckets=SECONDS)
 STOP_SECONDS = Histogram("agentsite_stop_seconds", "From the request of a stop to the end.", buckets=SECONDS)
 STOP_MODEL_SECONDS = Histogram(
@@ -30,10 +34,11 @@ POOL_BUILT = Gauge("agentsite_pool_built", "Runs for which an agent was built, s
 
 
 def observe_end(run: Run) -> None:
-    """A run has ended in this worker."""
+    """A run has ended, and this process has written it."""
     RUNS_ENDED.labels(run.status, run.stop_reason).inc()
     if run.first_token_at is not None and run.attempt == 1:
-        FIRST_TEXT_SECONDS.observe((run.first_token_at - run.queued_at).total_seconds())
+        # Whoever took the question may have another clock.
+        FIRST_TEXT_SECONDS.observe(max((run.first_token_at - run.queued_at).total_seconds(), 0))
     receipt = run.receipt or {}
     for histogram, name in ((STOP_SECONDS, "ended_ms"), (STOP_MODEL_SECONDS, "model_closed_ms")):
         if (milliseconds := receipt.get(name)) is not None:
@@ -58,7 +63,12 @@ class Stored:
 
 
 def write_metrics() -> bytes:
-    """In Prometheus's text format."""
+    """In Prometheus's text format. While the database is away there is what the process knows itself."""
     stored = CollectorRegistry()
-    stored.register(Stored())
-    return generate_latest(REGISTRY) + generate_latest(stored)
+    own = generate_latest(REGISTRY)
+    try:
+        stored.register(Stored())
+        return own + generate_latest(stored)
+    except Error as error:
+        logger.warning("The database does not answer: %s", error)
+        return own

@@ -2,26 +2,19 @@
 
 import logging
 
-import psycopg
 from redis import exceptions as redis
 
-from runs.database import Unavailable
+from runs import database
+from runs.database import find_outage
 
-OUTAGES = (
-    *Unavailable,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.InternalError,
-    redis.ConnectionError,
-    redis.TimeoutError,
-)
+OUTAGES = (*database.OUTAGES, redis.ConnectionError, redis.TimeoutError)
 
 
 class OneLine(logging.Filter):
     """For the handler: shortens what is due to a lost connection, whoever logs it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        outage = _find(record.exc_info[1]) if record.exc_info else None
+        outage = find_outage(record.exc_info[1], OUTAGES) if record.exc_info else None
         if outage is None:
             if isinstance(record.args, tuple):
                 # PostgreSQL's own words are three lines long.
@@ -37,10 +30,3 @@ class OneLine(logging.Filter):
 
 def _as_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _find(error: BaseException | None) -> BaseException | None:
-    """What an error comes from, where that is an outage."""
-    while error is not None and not isinstance(error, OUTAGES):
-        error = error.__cause__
-    return error

@@ -4,12 +4,17 @@ and goes.
 A layer rings; it does not remember. So while Redis is away nobody waits for it, and the log says so once and not at
 every ring. Who listens is told when it goes and when it comes back, by a message `missed`, and looks for itself
 meanwhile. A slow listener's letter-box is bounded: the oldest go, and a follower finds the hole and reads the log.
+
+A connection can also die without a word, and one that only listens would never know. So whoever has heard nothing for
+some seconds gives a sign of life that all processes of the site hear, and should hear it, too.
 """
 
 import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from channels_redis.pubsub import RedisPubSubChannelLayer, RedisPubSubLoopLayer, RedisSingleShardConnection
@@ -21,11 +26,23 @@ logger = logging.getLogger(__name__)
 LETTER_BOX = 100
 PUBLISH_SECONDS = 2.0
 RECEIVE_SECONDS = 1.0
+# After so long a silence a sign of life is given, and when it is not heard for as long the connection is dead.
+SILENCE_SECONDS = 3.0
 TRY_AGAIN_SECONDS = 0.5
 MISSED = {"type": "missed"}
 
 # How a server that is away looks from here; a `RuntimeError` comes from a connection that is just being lost.
 Away = (RedisError, OSError, TimeoutError, RuntimeError)
+
+
+@contextmanager
+def talking() -> Iterator[None]:
+    """A connection of redis-py that another task has closed in this moment has no stream left to write to, and says so
+    in the words of a programming error."""
+    try:
+        yield
+    except AttributeError as error:
+        raise ConnectionError(f"closed in the middle of a call: {error}") from error
 
 
 class SharedLayer(RedisPubSubChannelLayer):
@@ -87,10 +104,14 @@ class Shard(RedisSingleShardConnection):
 
     def __init__(self, host: dict[str, Any], channel_layer: SharedLoopLayer) -> None:
         super().__init__(host, channel_layer)
-        # Never without a subscription: redis-py cannot wait for messages without one.
-        self._wanted = {channel_layer.prefix}
+        # Never without a subscription: redis-py cannot wait for messages without one. Here signs of life are heard.
+        self._signs: str = channel_layer.prefix
+        self._wanted = {self._signs}
+        self._subscribing = asyncio.Lock()
         self.is_away = False
         self._retry_at = 0.0
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
 
     async def publish(self, channel: str, message: bytes) -> None:
         if self.is_away and (self._receive_task is not None or time.monotonic() < self._retry_at):
@@ -110,24 +131,29 @@ class Shard(RedisSingleShardConnection):
         self._ensure_redis()
         self._ensure_receiver()
         if not self.is_away:
-            await self._subscribe({channel})
+            try:
+                await self._subscribe({channel})
+            except Away as error:
+                self._lose(error)
 
     async def unsubscribe(self, channel: str) -> None:
         self._wanted.discard(channel)
         if channel in self._subscribed_to and not self.is_away:
             self._subscribed_to.discard(channel)
             try:
-                await self._pubsub.unsubscribe(channel)
+                with talking():
+                    await self._pubsub.unsubscribe(channel)
             except Away as error:
                 self._lose(error)
 
     async def _subscribe(self, channels: set[str]) -> None:
-        try:
-            await self._pubsub.subscribe(*channels)
-        except Away as error:
-            self._lose(error)
-        else:
-            self._subscribed_to |= channels
+        # One at a time: two that come first would each open a connection, and only one of those is listened to.
+        async with self._subscribing:
+            connection = self._pubsub
+            with talking():
+                await connection.subscribe(*channels)
+            if connection is self._pubsub:  # and not one that was given up meanwhile
+                self._subscribed_to |= channels
 
     async def _do_receiving(self) -> None:
         while True:
@@ -135,10 +161,12 @@ class Shard(RedisSingleShardConnection):
                 if self.is_away:
                     await self._begin_again()
                 if missing := self._wanted - self._subscribed_to:
-                    await self._pubsub.subscribe(*missing)
-                    self._subscribed_to |= missing
+                    await self._subscribe(missing)
+                    self._hear()
                 self._find()
                 message = await self._pubsub.get_message(ignore_subscribe_messages=True, timeout=RECEIVE_SECONDS)
+                if message is None:
+                    await self._feel_pulse()
             except Away as error:
                 self._lose(error)
                 await asyncio.sleep(TRY_AGAIN_SECONDS)
@@ -159,8 +187,23 @@ class Shard(RedisSingleShardConnection):
         async with asyncio.timeout(PUBLISH_SECONDS):
             await self._redis.ping()
 
+    def _hear(self) -> None:
+        self._heard_at, self._asked_at = time.monotonic(), None
+
+    async def _feel_pulse(self) -> None:
+        now = time.monotonic()
+        if self._asked_at is not None and now - self._asked_at > SILENCE_SECONDS:
+            raise TimeoutError("its connection has fallen silent")
+        if self._asked_at is None and now - self._heard_at > SILENCE_SECONDS:
+            self._asked_at = now
+            async with asyncio.timeout(PUBLISH_SECONDS):
+                await self._redis.publish(self._signs, b"")
+
     def _receive_message(self, message: dict[str, Any] | None) -> None:
         if message is None:
+            return
+        self._hear()
+        if message["channel"].decode() == self._signs:
             return
         layer = self.channel_layer
         content: dict[str, Any] = layer.channel_layer.deserialize(message["data"])

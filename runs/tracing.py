@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gateway.messages import ToolCall
+from runs.actions import Usage
 from runs.models import Run, Status
 
 if TYPE_CHECKING:
@@ -57,46 +58,89 @@ class Trace:
 
         self._trace = trace
         self._tracer = tracer
-        self._model = run.agent.model
+        agent = run.agent
+        self._provider = agent.provider.kind
+        self._second_provider = (agent.fallback_provider or agent.provider).kind
         self._run = self._begin(
-            f"invoke_agent {run.agent.slug}",
+            f"invoke_agent {agent.slug}",
             None,
             {
                 "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.agent.id": run.agent.slug,
-                "gen_ai.agent.name": run.agent.name,
+                "gen_ai.provider.name": str(self._provider),
+                "gen_ai.agent.id": agent.slug,
+                "gen_ai.agent.name": agent.name,
                 "gen_ai.conversation.id": run.conversation.public_id,
-                "gen_ai.request.model": self._model,
+                "gen_ai.request.model": agent.model,
                 "agentsite.run.id": run.public_id,
                 "agentsite.run.attempt": run.attempt,
             },
         )
         self._step: Span | None = None
+        self._is_step_answered = False
         self._call: Span | None = None
+        self._has_text = False
         self._tools: dict[str, Span] = {}
-        # Since when nothing else went on: from here the next model call is counted.
-        self._idle_since: int | None = time.time_ns()
+        self._counted = (run.prompt_tokens, run.completion_tokens)
+        # Since when nothing else went on: a step has ended there.
+        self._idle_since: int | None = None
+
+    def model_called(self, model: str) -> None:
+        """The first time in a step, and with it the step begins, or again."""
+        if self._step is None or self._is_step_answered:
+            if self._step is not None:
+                self._step.end(self._idle_since)
+            self._step = self._begin("step", self._run, {})
+            self._is_step_answered = False
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": str(self._provider),
+            "gen_ai.request.model": model,
+        }
+        self._call = self._begin(f"chat {model}", self._step, attributes, kind=self._trace.SpanKind.CLIENT)
+        self._has_text = False
 
     def text_came(self) -> None:
-        if self._call is None:
-            self._call = self._begin_call()
+        if self._call is not None and not self._has_text:
             self._call.add_event("first text")
+            self._has_text = True
 
-    def message_completed(self) -> None:
-        call = self._call or self._begin_call()  # which was not streamed
-        call.end()
-        self._call, self._idle_since = None, time.time_ns()
+    def message_completed(self, usage: Usage, finish_reason: str) -> None:
+        if self._call is not None:
+            prompt, completion = self._counted
+            self._call.set_attributes(
+                {
+                    "gen_ai.usage.input_tokens": usage.prompt_tokens - prompt,
+                    "gen_ai.usage.output_tokens": usage.completion_tokens - completion,
+                    "gen_ai.response.finish_reasons": [finish_reason],
+                }
+            )
+            self._call.end()
+        self._counted = (usage.prompt_tokens, usage.completion_tokens)
+        self._call, self._is_step_answered, self._idle_since = None, True, time.time_ns()
+
+    def call_failed(self, error_type: str) -> None:
+        if self._call is not None:
+            self._fail(self._call, error_type)
+            self._call.end()
+            self._call = None
+
+    def model_changed(self, error_type: str) -> None:
+        self.call_failed(error_type)
+        self._provider = self._second_provider
 
     def tool_started(self, call: ToolCall) -> None:
-        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name}
-        attributes["gen_ai.tool.call.id"] = call.id
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": call.id,
+        }
         self._tools[call.id] = self._begin(f"execute_tool {call.name}", self._step or self._run, attributes)
 
     def tool_completed(self, call: ToolCall, state: str, is_error: bool) -> None:
         if (tool := self._tools.pop(call.id, None)) is not None:
             if is_error:
-                tool.set_attribute("error.type", state if state != "finished" else "tool_error")
-                tool.set_status(self._trace.StatusCode.ERROR)
+                self._fail(tool, state if state != "finished" else "tool_error")
             tool.end()
         self._idle_since = time.time_ns()
 
@@ -112,25 +156,19 @@ class Trace:
                 }
             )
             if run.status == Status.FAILED:
-                self._run.set_attribute("error.type", (run.error or {}).get("error_type", "_OTHER"))
-                self._run.set_status(self._trace.StatusCode.ERROR)
+                error_type = (run.error or {}).get("error_type", "_OTHER")
+                self._fail(self._run, error_type)
+                self.call_failed(error_type)
         else:
             self._run.add_event("handed over")
         for span in (*self._tools.values(), self._call, self._step, self._run):
             if span is not None:
                 span.end()
 
-    def _begin_call(self) -> "Span":
-        """A model call, and with it a step."""
-        if self._step is not None:
-            self._step.end(self._idle_since)
-        self._step = self._begin("step", self._run, {}, self._idle_since)
-        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": self._model}
-        kind = self._trace.SpanKind.CLIENT
-        return self._begin(f"chat {self._model}", self._step, attributes, self._idle_since, kind=kind)
+    def _fail(self, span: "Span", error_type: str) -> None:
+        span.set_attribute("error.type", error_type)
+        span.set_status(self._trace.StatusCode.ERROR)
 
-    def _begin(
-        self, name: str, parent: "Span | None", attributes: dict[str, Any], start: int | None = None, **details: Any
-    ) -> "Span":
+    def _begin(self, name: str, parent: "Span | None", attributes: dict[str, Any], **details: Any) -> "Span":
         context = self._trace.set_span_in_context(parent) if parent is not None else None
-        return self._tracer.start_span(name, context, attributes=attributes, start_time=start, **details)
+        return self._tracer.start_span(name, context, attributes=attributes, **details)

@@ -77,6 +77,7 @@ class Worker:
         self._looks_for_all = False
         self._claims_under_way = 0
         self._early_stops: dict[int, tuple[str, str]] = {}
+        self.checked_in = asyncio.Event()
         self.is_draining = False
         self._is_leaving = False
         self._closing = asyncio.Event()
@@ -86,6 +87,7 @@ class Worker:
         """Work until `shutdown`."""
         set_up_tracing()
         await in_writer(actions.check_in, self.name)
+        self.checked_in.set()
         bell.workers_here[self.name] = self._hear
         flusher = asyncio.create_task(self.journal.run(), name="journal")
         around = [

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from runs import bell, events
@@ -20,7 +22,7 @@ from runs.database import writing
 from runs.models import ACTIVE, Conversation, Event, Message, Run
 
 # A restore in the last moment of the undo time comes before the teardown.
-MARGIN_SECONDS = 1.0
+MARGIN = timedelta(seconds=1)
 # So many rows a transaction: nobody else should wait for a purge.
 PURGED_AT_ONCE = 1000
 # The receipt of a stop that nobody but the deletion asked for.
@@ -70,7 +72,7 @@ def restore_conversation(conversation: Conversation) -> Conversation:
     """Take a deletion back, while that is possible."""
     with writing():
         restorable = Conversation.objects.filter(
-            pk=conversation.pk, deleted_at__gt=_undo_limit(), task_ended_at__isnull=True
+            pk=conversation.pk, deleted_at__gt=_ago(_undo_time()), task_ended_at__isnull=True
         )
         if not restorable.update(deleted_at=None):
             raise _not_found(conversation)
@@ -89,7 +91,7 @@ def conversations_to_end(after: int, limit: int) -> list[Conversation]:
     """Deleted, past the undo time, with a task that was not ended yet, and with nothing under way in them: the next
     ones behind this primary key."""
     deleted = Conversation.objects.filter(
-        pk__gt=after, deleted_at__lt=_undo_limit() - timedelta(seconds=MARGIN_SECONDS), task_ended_at__isnull=True
+        pk__gt=after, deleted_at__lt=_ago(_undo_time() + MARGIN), task_ended_at__isnull=True
     )
     return list(deleted.exclude(Exists(_active_runs().filter(conversation=OuterRef("pk")))).order_by("pk")[:limit])
 
@@ -109,7 +111,7 @@ def note_task_ended(conversation: Conversation) -> None:
 
 def purge_some() -> bool:
     """Remove a part of what has been in the trash for long enough. Whether there may be more."""
-    limit = timezone.now() - timedelta(days=settings.AGENTSITE["TRASH_DAYS"])
+    limit = _ago(timedelta(days=settings.AGENTSITE["TRASH_DAYS"]))
     conversation = (
         Conversation.objects.filter(deleted_at__lt=limit, task_ended_at__isnull=False).order_by("deleted_at").first()
     )
@@ -137,8 +139,13 @@ def _stop_runs(run_pks: list[int], by: str, via: str) -> None:
             request_stop(pk, by=by, via=via)
 
 
-def _undo_limit() -> datetime:
-    return timezone.now() - timedelta(seconds=settings.AGENTSITE["UNDO_SECONDS"])
+def _undo_time() -> timedelta:
+    return timedelta(seconds=settings.AGENTSITE["UNDO_SECONDS"])
+
+
+def _ago(time: timedelta) -> Combinable:
+    """By the database's clock: a process whose own is ahead must not remove what can still be restored."""
+    return Now() - time
 
 
 def _not_found(conversation: Conversation) -> Refused:

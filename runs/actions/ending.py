@@ -5,9 +5,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
-from runs import events
+from runs import events, metrics
 from runs.actions.deciding import answer_call, settle_approval
 from runs.actions.log import Log, store_log
 from runs.actions.placing import go_on_after, last_positions
@@ -84,6 +85,7 @@ def end_run(run: Run, ending: Ending, usage: Usage, seq: int, now: datetime) -> 
     run.lease_expires_at = None
     record_usage(run, usage)
     run.save(update_fields=ENDING_FIELDS)
+    transaction.on_commit(lambda: metrics.observe_end(run), robust=True)
     Conversation.objects.filter(pk=run.conversation_id).update(last_stop_reason=ending.stop_reason, updated_at=now)
     go_on_after(run)
     payload: dict[str, Any] = {"stop_reason": ending.stop_reason, "output": ending.output, "usage": show_usage(usage)}
@@ -119,7 +121,8 @@ def close_run(run: Run, ending: Ending, now: datetime, seq: int) -> list[Event]:
         kept = "\n".join(said)
         receipt = make_receipt(
             run,
-            ended_ms=round((timezone.now() - run.stop_requested_at).total_seconds() * 1000, 1),
+            # Another machine's clock may have told when it was requested.
+            ended_ms=round(max((timezone.now() - run.stop_requested_at).total_seconds(), 0) * 1000, 1),
             kept_characters=len(kept),
             kept_words=len(kept.split()),
             **{f"tools_{state}": names for state, names in closing.calls.items()},

@@ -17,10 +17,24 @@ def cipher(secret: str) -> Fernet:
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"agentsite field " + secret.encode()).digest()))
 
 
+class Unreadable(str):
+    """What was encrypted with another SECRET_KEY reads as empty, and is stored again as it was."""
+
+    __slots__ = ("stored",)
+    stored: str
+
+    def __new__(cls, stored: str) -> "Unreadable":
+        made = super().__new__(cls)
+        made.stored = stored
+        return made
+
+
 class EncryptedTextField(models.TextField):
-    """Fernet, with a key derived from SECRET_KEY. What cannot be decrypted reads as empty: the key must be set anew."""
+    """Fernet, with a key derived from SECRET_KEY."""
 
     def get_prep_value(self, value: Any) -> Any:
+        if isinstance(value, Unreadable):
+            return value.stored
         value = super().get_prep_value(value)
         return cipher(settings.SECRET_KEY).encrypt(value.encode()).decode() if value else value
 
@@ -30,7 +44,7 @@ class EncryptedTextField(models.TextField):
         try:
             return cipher(settings.SECRET_KEY).decrypt(value.encode()).decode()
         except InvalidToken:
-            return ""
+            return Unreadable(value)
 
 
 class WrittenJSONField(models.TextField):
@@ -46,3 +60,11 @@ class WrittenJSONField(models.TextField):
 
     def from_db_value(self, value: str | None, expression: object, connection: object) -> Any:
         return None if value is None else json.loads(value)
+
+    # In what `dumpdata` writes and `loaddata` reads it is JSON, as with Django's own field, and no text of Python's.
+
+    def value_to_string(self, obj: models.Model) -> Any:
+        return self.value_from_object(obj)
+
+    def to_python(self, value: Any) -> Any:
+        return value

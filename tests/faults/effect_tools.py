@@ -9,6 +9,7 @@ import signal
 import time
 
 from gateway.tools.registry import ToolContext, tool
+from tests.faults import clocks  # noqa: F401
 
 FOR_LONG = 60
 

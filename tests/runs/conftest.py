@@ -6,6 +6,7 @@ from channels.layers import get_channel_layer
 
 from runs import bell
 from runs.database import close_threads
+from tests.runs.moments import find_moments
 from tests.runs.stage import set_the_stage
 
 
@@ -37,3 +38,9 @@ async def property_stage(working, monkeypatch):
 
     monkeypatch.setattr(get_channel_layer(), "new_channel", new_channel)
     return working
+
+
+@pytest.fixture
+def moments(property_stage, monkeypatch):
+    """Where the runs of `property_stage` can be held."""
+    return find_moments(monkeypatch)

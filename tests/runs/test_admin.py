@@ -11,9 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from runs import access, actions, events
 from runs.actions import RunOrder
+from runs.admin.agents import AMOUNTS
+from runs.admin.json_field import is_storable
 from runs.models import (
     Agent,
     AgentVersion,
@@ -271,6 +274,35 @@ def test_sampling_must_be_an_object(admin: Client) -> None:
     agent = Agent.objects.get(slug="demo")
     response = admin.post(row_page(agent), {**form_of(admin, row_page(agent)), "sampling": "[1]"})
     assert "Give an object" in response.content.decode()
+
+
+@pytest.mark.parametrize("field", ["sampling", "approvals"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("nope", '{"wait": NaN}', '{"wait": 1e999}', '{"wait": ' + "9" * 5000 + "}", '{"wait": ' + "[" * 100_000),
+        *(r'{"\ud800": "always"}', r'{"wait": "\u0000"}', '{"wait": ' + '{"not": ' * 500 + "{}" + "}" * 501),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_json_that_cannot_be_kept_is_refused_and_comes_back_as_typed(admin: Client, field: str, text: str) -> None:
+    agent = Agent.objects.get(slug="demo")
+    response = admin.post(row_page(agent), {**form_of(admin, row_page(agent)), field: text})
+    assert response.status_code == 200
+    assert "Enter a valid JSON." in response.content.decode()
+    assert escape(text) in response.content.decode()
+
+
+def test_a_backslash_and_a_u_are_no_nul() -> None:
+    assert is_storable(r'{"pattern": "\\u0000"}')
+    assert not is_storable(r'{"pattern": ["\u0000"]}')
+
+
+@pytest.mark.parametrize("field", AMOUNTS)
+def test_no_amount_is_below_nothing(admin: Client, field: str) -> None:
+    agent = Agent.objects.get(slug="demo")
+    response = admin.post(row_page(agent), {**form_of(admin, row_page(agent)), field: "-1"})
+    assert "Ensure this value is greater than or equal to 0." in response.content.decode()
 
 
 def test_another_agent_can_become_the_default_one(admin: Client, provider: Provider) -> None:

@@ -15,7 +15,8 @@ from runs.database import in_reader
 from runs.models import Run
 from runs.models.approvals import DENIED_BY_STOP
 from tests.runs.emails import email, letter
-from tests.runs.test_stop import goes_on, hold_before_the_last_write, stopped
+from tests.runs.moments import ELSEWHERE, IN_WORK, Moments
+from tests.runs.test_stop import goes_on, hold_before_the_last_write, stop_when_held, stopped
 from tests.scripted import Gate, call
 
 
@@ -41,7 +42,9 @@ async def test_a_stop_denies_every_call_that_waits_and_the_conversation_goes_on(
     assert [event["tool_call_id"] for event in decided] == ["ada", "bob", "eve"]
     assert {(event["decision"], event["decided_via"]) for event in decided} == {("denied", "stop")}
     assert run.receipt["tools_not_started"] == ["send_email"] * 3
-    assert (run.output, run.receipt["kept_words"]) == ("Three letters.", 2)
+    assert (run.output, run.receipt["kept_words"], run.receipt["kept_characters"]) == ("Three letters.", 2, 14)
+    assert (run.receipt["requested_by"], run.receipt["requested_via"]) == ("charlie", "console")
+    assert run.receipt["ended_ms"] >= 0
     if is_restarted:
         await working.stop_worker()
         await working.start_worker()
@@ -225,6 +228,7 @@ items = st.sampled_from(
         "text",
         ("send_email", letter("ada")),
         ("send_email", letter("ada")),
+        ("send_email", letter("eve")),
         ("send_email", {"to": "nobody"}),
         ("current_time", {}),
         ("wait", {"seconds": 0}),
@@ -235,33 +239,31 @@ decisions = st.lists(st.sampled_from(["approve", "edit", "deny"]), min_size=1, m
 
 
 @given(
-    script=st.lists(st.lists(items, max_size=4), min_size=1, max_size=3),
+    script=st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=3),
     choices=decisions,
-    ticks=st.none() | st.integers(0, 200),
+    moment=st.tuples(st.sampled_from((*IN_WORK, *ELSEWHERE, "decision", "end")), st.sampled_from((1, 1, 2, 3, 5))),
     parallel=st.booleans(),
     streaming=st.booleans(),
 )
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_decisions_and_a_stop_at_any_moment_leave_the_promises_kept(
-    property_stage, script, choices: list[str], ticks: int | None, parallel: bool, streaming: bool
+    property_stage,
+    moments: Moments,
+    script,
+    choices: list[str],
+    moment: tuple[str, int],
+    parallel: bool,
+    streaming: bool,
 ) -> None:
     """C2, C7, C8, C9, T3: nobody is left waiting, every e-mail that was sent was approved, and sent once."""
     stage = property_stage
     await stage.change_agent(has_parallel_tools=parallel)
     before = len(await stage.outbox())
     stage.script(*[[call(*item) if isinstance(item, tuple) else item for item in answer] for answer in script])
+    moments.hold_at(*moment)
     run = await stage.submit(has_token_streaming=streaming, max_steps=4)
-    deciding = asyncio.create_task(decide_whatever_waits(stage, run, choices))
-    was_stopped = False
-    if ticks is not None:
-        for _ in range(ticks):
-            await asyncio.sleep(0)
-        try:
-            await stage.stop(run)
-            was_stopped = True
-        except Refused:
-            pass
-    run = await stage.ended(run)
+    deciding = asyncio.create_task(decide_whatever_waits(stage, run, choices, moments))
+    run, was_stopped = await stop_when_held(stage, run, moments)
     await deciding
     await stage.check(run)
     assert (run.status == "cancelled") == was_stopped
@@ -273,7 +275,7 @@ async def test_any_decisions_and_a_stop_at_any_moment_leave_the_promises_kept(
     await goes_on(stage, run)
 
 
-async def decide_whatever_waits(stage, run: Run, choices: list[str]) -> None:
+async def decide_whatever_waits(stage, run: Run, choices: list[str], moments: Moments) -> None:
     """One call after another, as somebody does who looks now and then, until the run has ended."""
     count = 0
     while (await stage.fresh(run)).is_active:
@@ -283,6 +285,7 @@ async def decide_whatever_waits(stage, run: Run, choices: list[str]) -> None:
             choice = choices[count % len(choices)]
             count += 1
             edited = letter("bob") if choice == "edit" else None
+            await moments.pass_by("decision")
             with contextlib.suppress(Refused):
                 await stage.decide(run, Decision(approval.tool_call_id, choice != "deny", edited))
 

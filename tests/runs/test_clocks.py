@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from runs import actions
 from runs.database import in_writer
-from runs.models import Run
+from runs.models import Approval, Run
 from tests.factories import make_agent, make_run, start_run
 from tests.runs.stage import Stage
 from tests.scripted import Gate
@@ -46,6 +46,31 @@ def test_a_run_that_a_fast_clock_queued_in_the_future_is_taken_all_the_same() ->
     assert actions.claim_runs("worker", 10, overdue_seconds=60) == []
     Run.objects.filter(pk=run.pk).update(queued_at=in_an_hour())
     assert [claim.run for claim in actions.claim_runs("worker", 10, overdue_seconds=60)] == [run]
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="there the process's clock is the database's")
+def test_a_machine_whose_clock_is_ahead_decides_on_nothing_and_removes_nothing() -> None:
+    """C7, P8: what waits for a person, and what can still be restored, is not one worker's to end."""
+    make_agent()
+    alice = User.objects.create_user("alice")
+    run = make_run(alice)
+    Run.objects.filter(pk=run.pk).update(status="requires_approval")
+    soon = real_now() + timedelta(minutes=30)
+    asked = Approval.objects.create(
+        run=run, tool_call_id="call", position=1, name="mark", requested_at=real_now(), expires_at=soon
+    )
+    deleted = make_run(alice).conversation
+    actions.delete_conversation(deleted, by="alice", via="api")
+    trash = make_run(alice).conversation
+    actions.delete_conversation(trash, by="alice", via="api")
+    actions.note_task_ended(trash)
+    with mock.patch("django.utils.timezone.now", return_value=real_now() + timedelta(days=400)):
+        actions.expire_approvals()
+        assert actions.conversations_to_end(0, 10) == []
+        assert not actions.purge_some()
+    asked.refresh_from_db()
+    assert asked.status == "pending"
 
 
 async def test_a_clock_that_jumps_takes_no_run_from_its_own_worker(working: Stage) -> None:

@@ -1,8 +1,10 @@
 """What a lost worker's run has used is not forgotten, and a worker that is known to be gone is not waited for."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from runs import actions
 from runs.database import in_reader, in_writer
@@ -42,7 +44,7 @@ async def test_tokens_and_seconds_are_stored_with_each_message(stage: Stage) -> 
     assert (ended.status, ended.output, ended.steps) == ("completed", "went on", 2)
     assert (ended.prompt_tokens, ended.completion_tokens) == (107, 53)
     assert ended.active_seconds > run.active_seconds
-    assert ended.first_token_at == run.first_token_at
+    assert (ended.started_at, ended.first_token_at) == (run.started_at, run.first_token_at)
 
 
 async def test_a_budget_holds_across_a_lost_worker(stage: Stage) -> None:
@@ -107,6 +109,28 @@ async def lose_with_history(stage: Stage, **order: Any) -> Run:
     await stage.shown(run, "half")
     await stage.lose_worker(run)
     return run
+
+
+async def test_a_worker_that_reports_keeps_its_runs(stage: Stage) -> None:
+    """T4: and only those that it says it works on."""
+    mine, left = await stage.submit("mine"), await stage.submit("left")
+    await in_writer(actions.claim_runs, "living", 10)
+    past = timezone.now() - timedelta(seconds=1)
+    await in_writer(lambda: Run.objects.update(lease_expires_at=past))
+    await in_writer(actions.report, "living", [mine.pk])
+    taken = await in_writer(actions.claim_lost_runs, "other", 10)
+    assert [claim.run.pk for claim in taken] == [left.pk]
+
+
+async def test_a_stop_of_a_run_that_a_leaving_worker_hands_back_needs_no_other_worker(stage: Stage) -> None:
+    """C1, C2: a stop that it did not hear in its last moment."""
+    run = await stage.submit()
+    await in_writer(actions.claim_runs, "leaving", 10)
+    assert (await stage.stop(run)).status == "running"
+    await in_writer(actions.check_out, "leaving")
+    run = await stage.fresh(run)
+    await stage.check(run)
+    assert (run.status, run.receipt["requested_by"]) == ("cancelled", "alice")
 
 
 async def test_a_call_in_the_input_is_never_taken_for_one_of_the_run(stage: Stage) -> None:

@@ -5,11 +5,12 @@ import gc
 import weakref
 from decimal import Decimal
 
+import pytest
 from channels.layers import get_channel_layer
 
 from gateway.errors import ProviderError
 from gateway.messages import Message as Said
-from runs import events
+from runs import actions, events
 from runs.database import in_reader, in_writer
 from runs.execution import Execution
 from runs.models import Event, Message, Note, Worker
@@ -36,6 +37,11 @@ async def test_a_run_goes_from_queued_to_completed_and_everything_is_stored(work
 
 
 async def test_reasoning_tools_and_progress_are_events(working) -> None:
+    async def half_done(arguments, context):
+        context.report("half way", 0.5)
+        return "waited"
+
+    working.change_tool("wait", function=half_done)
     working.script([thought("hm"), "let me see", call("wait", {"seconds": 0}, id="c1")], "done waiting")
     run = await working.ended(await working.submit())
     await working.check(run)
@@ -43,9 +49,15 @@ async def test_reasoning_tools_and_progress_are_events(working) -> None:
     by_type = {event["type"]: event for event in told}
     assert by_type["reasoning.delta"]["text"] == "hm"
     assert by_type["tool.started"]["tool_call_id"] == "c1"
-    assert by_type["tool.completed"]["state"] == "finished"
-    order = [event["type"] for event in told]
-    assert order.index("message.completed") < order.index("tool.started") < order.index("tool.completed")
+    assert by_type["tool.started"]["name"] == "wait"
+    assert by_type["tool.started"]["arguments"] == '{"seconds": 0}'
+    progress = by_type["tool.progress"]
+    assert (progress["tool_call_id"], progress["text"], progress["fraction"]) == ("c1", "half way", 0.5)
+    completed = by_type["tool.completed"]
+    assert (completed["state"], completed["result"], completed["is_error"]) == ("finished", "waited", False)
+    assert completed["seconds"] >= 0
+    order = [event["type"] for event in told if event["type"].startswith(("message.completed", "tool"))]
+    assert order == ["message.completed", "tool.started", "tool.progress", "tool.completed", "message.completed"]
 
 
 async def test_each_message_tells_what_the_run_has_used_until_then(working) -> None:
@@ -65,6 +77,15 @@ async def test_the_next_run_sees_all_messages_of_the_earlier_ones_with_the_same_
     assert await working.live_agent(second) is agent()
 
 
+async def test_a_live_agent_reads_nothing_that_it_knows(working, monkeypatch) -> None:
+    """P1: its history is loaded once, not at every run."""
+    first = await working.ended(await working.submit())
+    monkeypatch.setattr("runs.execution._context_of", lambda conversation: [])
+    second = await working.ended(await working.submit("again", conversation=first.conversation))
+    await working.check(second)
+    assert [said.text for said in working.provider.requests[-1].messages] == ["hello", "done", "again"]
+
+
 async def test_runs_of_one_conversation_wait_for_each_other_in_order(working) -> None:
     """R16."""
     gate = Gate()
@@ -80,6 +101,30 @@ async def test_runs_of_one_conversation_wait_for_each_other_in_order(working) ->
     await working.check(three)
     contents = [message.content for message in await working.messages(one)]
     assert contents == ["1", "first", "2", "second", "3", "third"]
+
+
+async def test_no_worker_can_take_two_runs_of_one_conversation(stage) -> None:
+    """R16: whoever asks, and however many it could take."""
+    first = await stage.submit("first")
+    second = await stage.submit("second", conversation=first.conversation)
+    other = await stage.submit("other")
+    runs = [first.pk, second.pk, other.pk]
+    taken = await in_writer(actions.claim_runs, "one", 10)
+    assert [claim.run.pk for claim in taken] == [first.pk, other.pk]
+    assert await in_writer(actions.claim_runs, "two", 10) == []
+    assert await in_writer(lambda: actions.claim_runs("two", 10, rung=runs)) == []
+
+
+async def test_a_run_tells_the_version_of_the_agent_that_did_it(stage) -> None:
+    """R11: the one of its turn, not of its submission."""
+    run = await stage.submit()
+    await stage.change_agent(instructions="Be brief.")
+    await stage.start_worker()
+    run = await stage.ended(run)
+    assert run.agent_version == run.agent.version == 2
+    [started] = [event for event in await stage.events(run) if event["type"] == "run.started"]
+    assert (started["agent"], started["agent_version"], started["input"]) == ("agent", 2, "hello")
+    assert run.is_usage_estimated, "this model tells nothing of it"
 
 
 async def test_runs_of_different_conversations_work_side_by_side(working) -> None:
@@ -170,6 +215,14 @@ async def test_a_cost_limit_ends_a_run_as_budget(working) -> None:
     working.script(["a", call("current_time"), used(10, 10)], "never")
     run = await working.ended(await working.submit())
     assert (run.status, run.stop_reason, run.cost) == ("completed", "budget", Decimal("0.00002"))
+
+
+async def test_a_cost_past_all_bounds_can_still_be_written(working) -> None:
+    """E1: a run must not fail because of what its provider says that it used."""
+    await in_writer(lambda: type(working.agent).objects.update(prompt_price=Decimal(999999)))
+    working.script(["a", used(2**31 - 1, 2**31 - 1)])
+    run = await working.ended(await working.submit())
+    assert (run.status, run.output, run.cost) == ("completed", "a", Decimal("999999.99999999"))
 
 
 async def test_a_time_limit_ends_a_run_as_max_time_and_keeps_the_text(working) -> None:
@@ -346,8 +399,10 @@ async def test_a_frozen_worker_that_was_replaced_writes_nothing(stage) -> None:
     assert "thawed" not in str(await stage.events(run))
 
 
-async def test_a_lost_run_that_was_told_to_stop_ends_as_cancelled(stage) -> None:
-    """C2, C3."""
+@pytest.mark.parametrize("most", [3, 1])
+async def test_a_lost_run_that_was_told_to_stop_ends_as_cancelled(stage, settings, most: int) -> None:
+    """C2, C3: also one that nobody would take up again."""
+    settings.AGENTSITE = {**settings.AGENTSITE, "MAX_ATTEMPTS": most}
     await stage.start_worker()
     gate = Gate()
     stage.script(["half", gate])
@@ -361,3 +416,4 @@ async def test_a_lost_run_that_was_told_to_stop_ends_as_cancelled(stage) -> None
     await stage.check(run)
     assert (run.status, run.stop_reason, run.output) == ("cancelled", "cancelled", "half")
     assert run.receipt["requested_by"] == "alice"
+    assert (await stage.messages(run))[-1] == Said("assistant", "half", partial=True)

@@ -1,6 +1,7 @@
 """Stop, at every moment of a run's life. Races are made by holding the run at the moment, never by waiting."""
 
 import asyncio
+import contextlib
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,12 +10,14 @@ from hypothesis import strategies as st
 from gateway.agent import Agent as LiveAgent
 from gateway.errors import ProviderError
 from gateway.messages import Message as Said
+from gateway.providers.base import TextDelta
 from runs import actions, bell
 from runs.actions import Refused
 from runs.database import in_reader, in_writer
 from runs.execution import Execution
 from runs.models import Run
-from tests.scripted import Gate, call
+from tests.runs.moments import Moments
+from tests.scripted import Gate, ScriptedProvider, call
 
 
 async def stopped(stage, run: Run) -> Run:
@@ -132,6 +135,8 @@ async def test_a_stop_in_a_tool_interrupts_it_and_starts_no_other(working) -> No
     assert "Interrupted" in str(messages[2].content)
     assert "Not executed" in str(messages[3].content)
     assert not any(task.get_name() == "call wait" for task in asyncio.all_tasks())
+    assert run.receipt["model_closed_ms"] is None, "it was closed before the stop"
+    assert (run.receipt["tools_interrupted"], run.receipt["tools_not_started"]) == (["wait"], ["current_time"])
     await goes_on(working, run)
 
 
@@ -157,6 +162,35 @@ async def test_a_stop_in_a_tool_that_ignores_it_ends_the_run_all_the_same(workin
     release.set()
     await working.until(lambda: not any(task.get_name() == "call wait" for task in asyncio.all_tasks()))
     await goes_on(working, run)
+
+
+async def test_a_stop_of_work_that_does_not_end_ends_the_run_all_the_same(working, monkeypatch, caplog) -> None:
+    """C1, C8: a library on the way to the model that is deaf. The conversation goes on with another agent."""
+    monkeypatch.setattr("runs.execution.PATIENCE", 0.01)
+    release, begun = asyncio.Event(), asyncio.Event()
+
+    async def deaf(provider, answer):
+        yield [TextDelta("half")]
+        begun.set()
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+
+    play = ScriptedProvider._play
+    monkeypatch.setattr(ScriptedProvider, "_play", deaf)
+    run = await working.submit()
+    await working.shown(run, "half")
+    await begun.wait()
+    try:
+        await working.stop(run)
+        run = await stopped(working, run)
+        assert run.output == "half"
+        assert "left to itself" in caplog.text
+        monkeypatch.setattr(ScriptedProvider, "_play", play)
+        await goes_on(working, run)
+    finally:
+        release.set()
+    await working.until(lambda: not any(task.get_name() == f"work {run}" for task in asyncio.all_tasks()))
 
 
 async def test_a_stop_when_interrupting_raises_still_ends_the_run(working, monkeypatch, caplog) -> None:
@@ -267,6 +301,8 @@ async def test_a_second_stop_changes_nothing(working, monkeypatch) -> None:
     first = await working.stop(run, by="alice")
     await end.reached.wait()
     second = await working.stop(run, by="charlie")
+    [execution] = working.worker.executions.values()
+    execution.stop("charlie", "api")  # as the worker does, which finds it in the database every second
     end.open()
     assert second.stop_requested_at == first.stop_requested_at
     run = await stopped(working, run)
@@ -366,10 +402,29 @@ async def test_every_stop_leaves_a_receipt(working) -> None:
     assert (receipt["requested_by"], receipt["requested_via"]) == ("charlie", "console")
     assert receipt["requested_at"] == run.stop_requested_at.isoformat()
     assert 0 <= receipt["model_closed_ms"] <= receipt["ended_ms"]
-    assert receipt["kept_words"] == 5
+    assert (receipt["kept_words"], receipt["kept_characters"]) == (5, len("three whole words\nand half"))
     assert receipt["tools_finished"] == ["current_time"]
     assert receipt["tools_interrupted"] == receipt["tools_not_started"] == []
     assert receipt["tokens_after_request"] == 0
+
+
+async def test_the_receipt_counts_what_the_model_sent_after_the_request(working, monkeypatch) -> None:
+    """C12: here the worker hears of the stop only after the model has gone on."""
+    gate = Gate()
+    monkeypatch.setattr("runs.worker.LOOK_SECONDS", 3600)
+    stop = Execution.stop
+    monkeypatch.setattr(Execution, "stop", lambda execution, by, via: None)
+    working.script(["before ", gate, "two ", "pieces", Gate()])
+    run = await working.submit()
+    await working.shown(run, "before")
+    await working.stop(run)
+    gate.open()
+    await working.shown(run, "pieces")
+    [execution] = working.worker.executions.values()
+    stop(execution, "alice", "api")
+    run = await stopped(working, run)
+    assert run.receipt["tokens_after_request"] == 2
+    assert run.receipt["kept_characters"] == len("before two pieces")
 
 
 async def test_sixty_stops_twenty_at_a_time_close_sixty_connections(working) -> None:
@@ -391,21 +446,19 @@ async def test_sixty_stops_twenty_at_a_time_close_sixty_connections(working) -> 
 
 # -- any sequence, any moment
 
-model_items = st.one_of(
-    st.text(min_size=1, max_size=5),
-    st.sampled_from(
-        [
-            ("call", "current_time", {}),
-            ("call", "calculator", {"expression": "1/0"}),
-            ("call", "wait", {"seconds": 0}),
-            ("call", "nobody", {}),
-            ("call", "calculator", "not json"),
-            ("error", True),
-            ("error", False),
-        ]
-    ),
+tool_calls = st.sampled_from(
+    [
+        ("call", "current_time", {}),
+        ("call", "calculator", {"expression": "1/0"}),
+        ("call", "wait", {"seconds": 0}),
+        ("call", "nobody", {}),
+        ("call", "calculator", "not json"),
+    ]
 )
-scripts = st.lists(st.lists(model_items, max_size=4), min_size=1, max_size=4)
+failures = st.sampled_from([("error", True), ("error", False)])
+# Twice the calls: a stop meets several open ones only if most answers have some.
+model_items = st.one_of(st.text(min_size=1, max_size=5), tool_calls, tool_calls, failures)
+scripts = st.lists(st.lists(model_items, min_size=1, max_size=4), min_size=1, max_size=4)
 
 
 def build(answer):
@@ -418,27 +471,44 @@ def build(answer):
             yield ProviderError("llm_error", "scripted", transient=item[1], retry_after=0)
 
 
+async def stop_when_held(stage, run: Run, moments: Moments) -> tuple[Run, bool]:
+    """Stop a run at the chosen moment. The run as it ended, and whether it was stopped: it may never have come to that
+    moment, and have ended by itself."""
+    reached = asyncio.create_task(moments.reached.wait())
+    ending = asyncio.create_task(stage.ended(run))
+    await asyncio.wait({reached, ending}, return_when=asyncio.FIRST_COMPLETED)
+    reached.cancel()
+    was_held = moments.reached.is_set()
+    if was_held:
+        await stage.stop(run)
+        moments.go_on()
+    run = await ending
+    moments.hold_nowhere()
+    return run, was_held
+
+
 @given(
-    script=scripts, ticks=st.integers(0, 120), parallel=st.booleans(), streaming=st.booleans(), limit=st.integers(1, 4)
+    script=scripts,
+    moment=st.tuples(
+        st.sampled_from(("beginning", "model", "commit", "commit", "tool", "tool", "end")),
+        st.sampled_from((1, 1, 2, 3, 5)),
+    ),
+    parallel=st.booleans(),
+    streaming=st.booleans(),
+    limit=st.integers(1, 4),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_script_and_a_stop_at_any_moment_leave_the_promises_kept(
-    property_stage, script, ticks: int, parallel: bool, streaming: bool, limit: int
+    property_stage, moments: Moments, script, moment: tuple[str, int], parallel: bool, streaming: bool, limit: int
 ) -> None:
     """C2, C3, C8, C9: exactly one terminal event, seq 1…n, memory equals database, a history that a strict provider
     accepts, a next run that completes."""
     stage = property_stage
     await in_reader(lambda: type(stage.agent).objects.update(has_parallel_tools=parallel))
     stage.script(*[list(build(answer)) for answer in script])
+    moments.hold_at(*moment)
     run = await stage.submit(has_token_streaming=streaming, max_steps=limit)
-    for _ in range(ticks):
-        await asyncio.sleep(0)
-    try:
-        await stage.stop(run)
-        was_stopped = True
-    except Refused:
-        was_stopped = False
-    run = await stage.ended(run)
+    run, was_stopped = await stop_when_held(stage, run, moments)
     await stage.check(run)
     assert (run.status == "cancelled") == was_stopped
     await goes_on(stage, run)

@@ -7,7 +7,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from runs import tracing
+from gateway.errors import ProviderError
+from runs import actions, tracing
+from runs.database import in_writer
 from tests.runs.stage import Stage
 from tests.scripted import Gate, call, used
 
@@ -25,7 +27,7 @@ def exporter() -> Iterator[InMemorySpanExporter]:
 async def spans_of(stage: Stage, exporter: InMemorySpanExporter) -> list[ReadableSpan]:
     """In the order in which they began, when the worker has let go of its runs."""
     await stage.until(lambda: stage.worker is not None and not stage.worker.executions)
-    return sorted(exporter.get_finished_spans(), key=lambda span: (span.start_time or 0, span.name == "step"))
+    return sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
 
 async def test_a_run_is_a_tree_of_steps_calls_and_tools(working: Stage, exporter: InMemorySpanExporter) -> None:
@@ -56,6 +58,71 @@ async def test_a_run_is_a_tree_of_steps_calls_and_tools(working: Stage, exporter
     assert "secret" not in "".join(span.to_json() for span in spans)
 
 
+async def test_spans_say_what_the_conventions_ask_for(working: Stage, exporter: InMemorySpanExporter) -> None:
+    """Names of OpenTelemetry's conventions for generative AI: provider, model, tokens of each call, reasons."""
+    working.script(["let me see", call("current_time"), used(100, 10)], ["answer", used(50, 5)])
+    await working.ended(await working.submit())
+    spans = await spans_of(working, exporter)
+    provider = {"gen_ai.provider.name": "openai", "gen_ai.request.model": "scripted"}
+    whole, *rest = [dict(span.attributes or {}) for span in spans]
+    assert whole.items() >= {"gen_ai.operation.name": "invoke_agent", **provider}.items()
+    calls = [one for one in rest if one.get("gen_ai.operation.name") == "chat"]
+    assert calls == [
+        {
+            "gen_ai.operation.name": "chat",
+            **provider,
+            "gen_ai.usage.input_tokens": tokens[0],
+            "gen_ai.usage.output_tokens": tokens[1],
+            "gen_ai.response.finish_reasons": (reason,),
+        }
+        for tokens, reason in (((100, 10), "tool_calls"), ((50, 5), "stop"))
+    ]
+    [tool] = [one for one in rest if one.get("gen_ai.operation.name") == "execute_tool"]
+    assert tool["gen_ai.tool.type"] == "function"
+
+
+def overloaded() -> ProviderError:
+    return ProviderError("llm_rate_limit", "Too many.", transient=True, retry_after=0.0)
+
+
+async def test_a_model_call_that_failed_is_seen_with_its_error(working: Stage, exporter: InMemorySpanExporter) -> None:
+    """Also where it was tried again, and where it said nothing."""
+    working.script([overloaded()], [ProviderError("llm_authentication", "A wrong key.")])
+    run = await working.ended(await working.submit())
+    assert run.status == "failed"
+    spans = await spans_of(working, exporter)
+    assert [(span.name, (span.attributes or {}).get("error.type")) for span in spans] == [
+        ("invoke_agent agent", "llm_authentication"),
+        ("step", None),
+        ("chat scripted", "llm_rate_limit"),
+        ("chat scripted", "llm_authentication"),
+    ]
+    assert [span.status.is_ok for span in spans[2:]] == [False, False]
+
+
+async def test_a_call_of_the_second_model_bears_its_name(working: Stage, exporter: InMemorySpanExporter) -> None:
+    working.agent.fallback_model = "second"
+    await in_writer(actions.save_agent, working.agent)
+    working.script([overloaded()], [overloaded()], [overloaded()], "From the second.")
+    await working.ended(await working.submit())
+    spans = await spans_of(working, exporter)
+    assert [span.name for span in spans] == ["invoke_agent agent", "step", *["chat scripted"] * 3, "chat second"]
+    assert spans[-1].status.is_unset
+
+
+async def test_a_model_that_says_nothing_until_it_is_stopped_is_seen(
+    working: Stage, exporter: InMemorySpanExporter
+) -> None:
+    gate = Gate()
+    working.script([gate])
+    run = await working.submit()
+    await gate.reached.wait()
+    await working.stop(run)
+    await working.ended(run)
+    spans = await spans_of(working, exporter)
+    assert [span.name for span in spans] == ["invoke_agent agent", "step", "chat scripted"]
+
+
 async def test_a_stopped_run_leaves_no_span_open(working: Stage, exporter: InMemorySpanExporter) -> None:
     gate = Gate()
     working.script(["one two", gate])
@@ -64,7 +131,7 @@ async def test_a_stopped_run_leaves_no_span_open(working: Stage, exporter: InMem
     await working.stop(run)
     await working.ended(run)
     spans = await spans_of(working, exporter)
-    assert [span.name for span in spans] == ["invoke_agent agent", "chat scripted", "step"]
+    assert [span.name for span in spans] == ["invoke_agent agent", "step", "chat scripted"]
     assert (spans[0].attributes or {})["agentsite.run.status"] == "cancelled"
 
 

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
+from django.utils import timezone
 
+from runs.templatetags.console import duration
 from runs.transcript.forms import make_fields
+from runs.transcript.items import Note
 from runs.transcript.results import show_result
-from runs.transcript.words import Viewer, brief_arguments, explain_trouble, list_receipt, receipt_rows
+from runs.transcript.words import Viewer, brief_arguments, explain_retry, explain_trouble, list_receipt, receipt_rows
 from tests.runs.dom import Node, parse
 
 CHART = {"type": "chart", "kind": "bar", "title": "Orders", "labels": ["Mon", "Tue"], "series": [[3, -5], [4, 7]]}
@@ -201,6 +204,30 @@ def test_each_error_says_what_happened_and_what_to_do(error_type: str) -> None:
     trouble = explain_trouble({"error_type": error_type, "message": "503 from upstream"})
     assert trouble.what.endswith((".", "upstream"))
     assert "again" in trouble.advice
+
+
+@pytest.mark.parametrize("message", ["The connection failed.", "The connection failed"])
+def test_a_retry_is_told_in_two_sentences(message: str) -> None:
+    what = explain_retry({"error_type": "llm_error", "message": message})
+    item = Note(1, "retry.scheduled", timezone.now(), {"seconds": 3.0})
+    html = render_to_string("transcript/_note.html", {"id": "n", "item": item, "what": what})
+    assert "The request to the provider failed: The connection failed. Trying again after 3.0 s." in html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (None, "–"),
+        (0, "0.0 s"),
+        (0.004, "4 ms"),
+        (0.0994, "99 ms"),
+        (0.1, "0.1 s"),
+        (9.96, "10.0 s"),
+        (75, "1 min 15 s"),
+    ],
+)
+def test_a_time_too_short_for_tenths_is_told_in_milliseconds(seconds: float | None, told: str) -> None:
+    assert duration(seconds) == told
 
 
 def test_a_receipt_in_one_line_and_in_full() -> None:

@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import Awaitable, Callable
 
+from tests.faults.clocks import FILE
 from tests.faults.scale.fleet import Fleet
 from tests.faults.scale.proxy import Proxy
 from tests.postgres import Postgres
@@ -39,6 +40,16 @@ class Faults:
         finally:
             process.send_signal(signal.SIGCONT)
 
+    async def jump_clock(self) -> None:
+        """Of any process: ahead, behind, and right again."""
+        clock = self.chance.choice(self.fleet.processes).data / FILE
+        try:
+            for direction in (1, -1):
+                clock.write_text(str(direction * self.chance.choice([5, 60, 3600, 30 * 86400])))
+                await asyncio.sleep(self.chance.uniform(0.5, 3))
+        finally:
+            clock.unlink()
+
     async def restart_postgres(self) -> None:
         await asyncio.to_thread(self.postgres.stop)
         await asyncio.sleep(self.chance.uniform(0, 3))
@@ -69,6 +80,7 @@ FAULTS: dict[str, Callable[[Faults], Awaitable[None]]] = {
     "worker killed": Faults.kill_worker,
     "web server killed": Faults.kill_web,
     "worker frozen past its lease": Faults.freeze_worker,
+    "clock jumps": Faults.jump_clock,
     "PostgreSQL restarted": Faults.restart_postgres,
     "Redis restarted": Faults.restart_redis,
     "Redis flushed, its clients thrown out": Faults.flush_redis,

@@ -36,6 +36,12 @@ class Proxy:
         """Nothing gets through, and nobody is told."""
         self._open.clear()
 
+    def leave_behind(self) -> None:
+        """Nothing gets through on the connections of this moment, and nobody is told; new ones are as usual."""
+        self._open.clear()
+        self._open = asyncio.Event()
+        self._open.set()
+
     def heal(self) -> None:
         self._is_cut = False
         self._open.set()
@@ -51,14 +57,14 @@ class Proxy:
             return
         for source, target in ((reader, here), (there, writer)):
             self._writers.add(target)
-            pump = asyncio.create_task(self._pump(source, target))
+            pump = asyncio.create_task(self._pump(source, target, self._open))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
 
-    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, is_open: asyncio.Event) -> None:
         try:
             while data := await source.read(65536):
-                await self._open.wait()
+                await is_open.wait()
                 target.write(data)
                 await target.drain()
         except OSError:

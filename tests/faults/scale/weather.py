@@ -41,6 +41,7 @@ async def weather(
             "AGENTSITE_SECRET_KEY": "a secret that all of them share, as long as it should be",
             "AGENTSITE_LEASE_SECONDS": "3",
             "AGENTSITE_MAX_ATTEMPTS": "100",
+            "CLOCK_JUMPS": "yes",
             "EFFECTS_FILE": str(folder / "effects"),
         }
         fleet = Fleet(folder, environment, key, database=postgres.url)
