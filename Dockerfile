@@ -1,5 +1,5 @@
 # One image for every role: `serve`, `serve --web-only`, `worker`. The command decides.
-FROM python:3.12-slim
+FROM python:3.13-slim
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 AGENTSITE_ENV=production AGENTSITE_DATA=/data AGENTSITE_STATIC=/static \
     HOST=0.0.0.0 PORT=8000
@@ -11,7 +11,7 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.txt
 COPY . .
 # The static files belong to the image; what is in /data belongs on a volume. A secret and a host are needed to read the
 # settings, and are not kept.
-RUN AGENTSITE_SECRET_KEY=only-for-this-step AGENTSITE_HOSTS=localhost python manage.py collectstatic --noinput \
+RUN AGENTSITE_SECRET_KEY=only-for-this-step-and-nothing-else AGENTSITE_HOSTS=localhost python manage.py collectstatic --noinput \
     && useradd --system --no-create-home agentsite && mkdir -p /data && chown agentsite /data
 
 USER agentsite
