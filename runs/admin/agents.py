@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.core.validators import MinValueValidator
 from django.db.models import Model, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
@@ -13,11 +14,13 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from runs import actions
+from runs.admin.json_field import StorableJSONField
 from runs.admin.reading import pretty
 from runs.models import Agent, AgentVersion
 from runs.toolbox import known_tools
 
 VERSIONS_SHOWN = 20
+AMOUNTS = ["max_cost", "prompt_price", "completion_price", "fallback_prompt_price", "fallback_completion_price"]
 
 
 class LinesField(forms.CharField):
@@ -39,6 +42,7 @@ class AgentForm(forms.ModelForm):
     class Meta:
         model = Agent
         exclude: list[str] = []
+        field_classes = {"sampling": StorableJSONField, "approvals": StorableJSONField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,6 +51,9 @@ class AgentForm(forms.ModelForm):
         field = self.fields.get("tools")
         if isinstance(field, forms.MultipleChoiceField):
             field.choices = [(name, name) for name in names]
+        for name in AMOUNTS:
+            if name in self.fields:
+                self.fields[name].validators.append(MinValueValidator(0))
 
     def clean_tools(self) -> list[str]:
         """In the order in which they were: a form sends them in its own, and that is not a change."""

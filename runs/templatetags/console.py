@@ -13,6 +13,8 @@ def duration(seconds: float | None) -> str:
     """In symbols that are the same in every language, as the ticking clock in the page writes them, too."""
     if seconds is None:
         return "–"
+    if 0 < seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{number_format(round(seconds, 1), decimal_pos=1)} s"
     minutes, rest = divmod(round(seconds), 60)

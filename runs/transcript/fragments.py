@@ -119,7 +119,8 @@ class Fragments:
             case Question():
                 return self.question(item)
             case Note():
-                return self._render("note", id=self.id_of(item), item=item)
+                what = words.explain_retry(item.details.get("error", {}))
+                return self._render("note", id=self.id_of(item), item=item, what=what)
 
     def nodes(self, item: Text) -> SafeString:
         assert isinstance(item, Said | Thought)

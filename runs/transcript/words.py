@@ -114,7 +114,7 @@ def explain_trouble(error: dict[str, str]) -> Trouble:
             )
         case "llm_error":
             return Trouble(
-                _("The provider answered with an error: %s") % message,
+                _("The request to the provider failed: %s") % message,
                 _("Try again. If it keeps happening, an admin can check the model and the provider."),
                 "runs_provider_changelist",
             )
@@ -129,6 +129,11 @@ def explain_trouble(error: dict[str, str]) -> Trouble:
                 _("Try again. If it keeps happening, tell an admin: the run's page in the admin has the details."),
                 "runs_run_changelist",
             )
+
+
+def explain_retry(error: dict[str, str]) -> str:
+    """What went wrong, as a sentence before the one that says when it is tried again."""
+    return explain_trouble(error).what.rstrip(".") + "."
 
 
 def explain_limit(end: End, limits: dict[str, Any]) -> str:

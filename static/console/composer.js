@@ -2,8 +2,9 @@
 // Where one writes. While a run is active what is typed can be queued, and Stop stands where Send was.
 
 import { ApiError, call } from "../transcript/api.js";
-import { keepDraft, nameDraft, readDraft } from "./drafts.js";
+import { forgetSent, keepDraft, nameDraft, readDraft } from "./drafts.js";
 import { grow, isSending, newKey } from "./field.js";
+import { isFocusLost } from "./focus.js";
 import { editLast } from "./queue.js";
 
 const form = document.querySelector("form[data-composer]");
@@ -14,6 +15,7 @@ if (form instanceof HTMLFormElement) {
   const queue = /** @type {HTMLButtonElement} */ (form.querySelector("[data-queue]"));
   const problem = document.querySelector("[data-composer-error]");
   const conversation = form.dataset.conversation ?? "";
+  const canHover = matchMedia("(hover: hover)").matches;
   const areShortcutsOn = document.documentElement.dataset.shortcuts !== "off";
 
   let state = { active: null, run: null };
@@ -99,6 +101,13 @@ if (form instanceof HTMLFormElement) {
   document.addEventListener("run-state", (event) => {
     state = /** @type {CustomEvent} */ (event).detail;
     show();
+    // Whoever pressed Stop, Retry or Approve goes on here. On a phone that would open the keyboard.
+    if (canHover && isFocusLost()) field.focus({ preventScroll: true });
+  });
+  // That nobody could be reached is not true any more.
+  document.addEventListener("connection", (event) => {
+    const { online } = /** @type {CustomEvent} */ (event).detail;
+    if (online && problem?.textContent === form.dataset.unreachable) complain("");
   });
   // Another tab of the same conversation sent or changed the draft.
   window.addEventListener("storage", (event) => {
@@ -107,7 +116,8 @@ if (form instanceof HTMLFormElement) {
     show();
   });
 
+  forgetSent();
   field.value = readDraft(conversation);
   show();
-  if (matchMedia("(hover: hover)").matches && !location.hash) field.focus({ preventScroll: true });
+  if (canHover && !location.hash) field.focus({ preventScroll: true });
 }

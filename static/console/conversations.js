@@ -28,7 +28,7 @@ function show(html) {
   if (!(made instanceof HTMLElement)) return;
   list.replaceWith(made);
   if (place) {
-    const again = made.querySelector(place);
+    const again = made.querySelector(place) ?? made.querySelector(place.replace(/\[data-stop\]$/, ".entry-link"));
     if (again instanceof HTMLElement) again.focus({ preventScroll: true });
   }
   const waiting = made.dataset.waitingNow ?? "0";

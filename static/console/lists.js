@@ -2,9 +2,11 @@
 // Inbox and history stay true: their rows are fetched again, as the server renders them, when something has changed.
 
 import { localiseTimes } from "../transcript/clocks.js";
+import { focused } from "./focus.js";
 
 const room = document.querySelector("[data-live-list]");
 let isFetching = false;
+let isWanted = false;
 
 /** @param {ParentNode} root */
 function kept(root) {
@@ -26,26 +28,42 @@ function keep(made) {
   }
 }
 
+/** What is typed into goes on being typed into. Stop stays Stop, or else the row; and where the row is gone, the list.
+ * @param {Element} active what had the focus */
+function giveFocusBack(active) {
+  const list = /** @type {HTMLElement} */ (room);
+  const row = `[data-run="${/** @type {HTMLElement | null} */ (active.closest("[data-run]"))?.dataset.run}"]`;
+  const stop = active.hasAttribute("data-stop") ? list.querySelector(`${row} [data-stop]`) : null;
+  const place = active.isConnected ? active : stop ?? list.querySelector(`${row} a`) ?? list;
+  if (place === list) list.tabIndex = -1;
+  /** @type {HTMLElement} */ (place).focus({ preventScroll: true });
+}
+
 async function refresh() {
-  if (!(room instanceof HTMLElement) || isFetching) return;
+  if (!(room instanceof HTMLElement)) return;
+  if (isFetching) {
+    isWanted = true;
+    return;
+  }
   isFetching = true;
+  isWanted = false;
   try {
     const response = await fetch(room.dataset.liveList ?? "", { redirect: "error" });
     if (response.ok) {
       const made = document.createRange().createContextualFragment(await response.text());
-      const place = document.activeElement?.closest("[data-run]");
-      const id = place instanceof HTMLElement && room.contains(place) ? place.dataset.run : "";
+      const active = focused();
+      const isHere = active !== null && active !== room && room.contains(active);
       if (isSame(made)) return;
       keep(made);
       room.replaceChildren(made);
       localiseTimes(room);
-      const again = id ? room.querySelector(`[data-run="${id}"] :is(button, a)`) : null;
-      if (again instanceof HTMLElement) again.focus({ preventScroll: true });
+      if (isHere) giveFocusBack(active);
     }
   } catch {
     // The next ring or the next look brings it back.
   } finally {
     isFetching = false;
+    if (isWanted) refresh();
   }
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 // The first question of a conversation: plain forms, which Enter sends and a second click does not send again.
 
+import { OPENING, keepDraft, noteSent, readDraft } from "./drafts.js";
 import { grow, isSending, newKey } from "./field.js";
 
 for (const form of document.querySelectorAll("form[data-opening]")) {
@@ -9,14 +10,19 @@ for (const form of document.querySelectorAll("form[data-opening]")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
+    if (field) noteSent(field.value);
   });
   if (!field) continue;
+  field.value ||= readDraft(OPENING);
   field.addEventListener("keydown", (event) => {
     if (!isSending(event) || !field.value.trim()) return;
     event.preventDefault();
     form.requestSubmit();
   });
-  field.addEventListener("input", () => grow(field));
+  field.addEventListener("input", () => {
+    keepDraft(OPENING, field.value);
+    grow(field);
+  });
   grow(field);
 }
 

@@ -1,6 +1,8 @@
 // @ts-check
 // Search in a dialog: results while one types, arrows to choose, Enter to go.
 
+import { localiseTimes } from "../transcript/clocks.js";
+
 const dialog = document.querySelector("dialog[data-search]");
 const input = dialog?.querySelector("input");
 const results = dialog?.querySelector("[data-results]");
@@ -42,6 +44,7 @@ async function look() {
     const made = document.createRange().createContextualFragment(html);
     const said = made.querySelector("[data-said]");
     results.replaceChildren(...made.querySelectorAll("[role=option]"));
+    localiseTimes(results);
     if (count) count.textContent = said?.textContent ?? "";
     if (!results.firstChild && said) results.append(said);
     choose(input.value && options().length ? 0 : -1);
@@ -56,6 +59,9 @@ export function openSearch() {
   input.select();
   look();
 }
+
+// The page of the search has its own list, for who opens it in a tab.
+for (const list of document.querySelectorAll(".found-list")) localiseTimes(list);
 
 if (dialog instanceof HTMLDialogElement && input) {
   input.addEventListener("input", () => {

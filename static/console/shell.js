@@ -16,7 +16,11 @@ function swap(id, html) {
   const old = document.getElementById(id);
   if (!old || html === undefined) return;
   const made = document.createRange().createContextualFragment(html).firstElementChild;
-  if (made && !old.isEqualNode(made)) old.replaceWith(made);
+  if (!made || old.isEqualNode(made)) return;
+  const hadFocus = old.contains(document.activeElement);
+  old.replaceWith(made);
+  const link = made.querySelector("a");
+  if (hadFocus && link) link.focus({ preventScroll: true });
 }
 
 /** @param {any} run @param {HTMLElement} stage @param {number} approvals */

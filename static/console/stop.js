@@ -62,8 +62,9 @@ document.addEventListener("click", async (event) => {
   if (!(event.target instanceof Element)) return;
   if (event.target.closest("[data-stop-active]")) stopActive();
   const button = event.target.closest("[data-stop]");
-  if (!(button instanceof HTMLButtonElement)) return;
-  button.disabled = true;
+  if (!(button instanceof HTMLButtonElement) || button.getAttribute("aria-disabled") === "true") return;
+  // Not `disabled`: that takes the focus away, and the list that is fetched again could not give it back.
+  button.setAttribute("aria-disabled", "true");
   const isTold = await stopRun(button.dataset.stop ?? "");
-  button.disabled = isTold;
+  button.setAttribute("aria-disabled", String(isTold));
 });

@@ -6,6 +6,7 @@ const page = document.documentElement.lang;
 const language = navigator.languages.find((one) => one === page || one.startsWith(`${page}-`)) ?? page;
 const formats = {
   short: new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" }),
+  date: new Intl.DateTimeFormat(language, { dateStyle: "medium" }),
   day: new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }),
   long: new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" }),
 };
@@ -14,8 +15,8 @@ const formats = {
 export function localiseTimes(node) {
   for (const time of node.querySelectorAll("time")) {
     const moment = new Date(time.dateTime);
-    const format = time.dataset.format === "long" || time.dataset.format === "day" ? time.dataset.format : "short";
-    time.textContent = formats[format].format(moment);
+    const format = formats[/** @type {keyof formats} */ (time.dataset.format ?? "short")];
+    time.textContent = format.format(moment);
     time.title = formats.long.format(moment);
   }
 }

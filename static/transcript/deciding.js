@@ -2,7 +2,7 @@
 // Approvals: a decision for each call of a step, sent together. Nothing is decided by Enter alone, or by a key that was
 // meant for something else.
 
-import { call } from "./api.js";
+import { ApiError, call } from "./api.js";
 
 class BadField extends Error {
   /** @param {HTMLElement} field @param {string} words */
@@ -21,8 +21,27 @@ function valueOf(field, badJson) {
     const lines = field.value.split("\n").filter((/** @type {string} */ line) => line.trim() !== "");
     return lines.map((/** @type {string} */ line) => (item === "string" ? line : parse(field, line, badJson)));
   }
-  if (field.value.trim() === "") return undefined;
+  if (field.value.trim() === "") {
+    if (field.required) throw new BadField(field, misfitOf(field));
+    return undefined;
+  }
   return kind === "number" || kind === "integer" ? Number(field.value) : parse(field, field.value, badJson);
+}
+
+/** Which field it is that does not fit, in words.
+ * @param {HTMLElement} field */
+function misfitOf(field) {
+  const label = field.closest(".field")?.querySelector("span")?.firstChild?.textContent?.trim() ?? "";
+  return (field.closest("form")?.dataset.misfit ?? "").replace("{field}", label);
+}
+
+/** The field that the server does not take, where it names one: `decisions.0.arguments.to`.
+ * @param {HTMLFormElement} form @param {unknown} error */
+function fieldOf(form, error) {
+  const [, number, path] = (error instanceof ApiError && /^decisions\.(\d+)\.arguments\.(.+)$/.exec(error.param)) || [];
+  const fields = form.querySelectorAll("[data-call]")[Number(number)]?.querySelectorAll("[data-path]") ?? [];
+  const isNamed = (/** @type {any} */ field) => `${path}.`.startsWith(`${JSON.parse(field.dataset.path).join(".")}.`);
+  return /** @type {HTMLElement | undefined} */ ([...fields].find(isNamed));
 }
 
 /** @param {HTMLElement} field @param {string} text @param {string} words */
@@ -85,7 +104,9 @@ async function decide(form, choice) {
     for (const button of buttons) button.disabled = true;
     status.textContent = form.dataset.sending ?? "";
     await call("POST", `/v1/runs/${form.dataset.question}/approvals`, { decisions });
-  } catch (error) {
+  } catch (thrown) {
+    const field = fieldOf(form, thrown);
+    const error = field ? new BadField(field, misfitOf(field)) : thrown;
     problem.textContent = error instanceof Error ? error.message : String(error);
     problem.hidden = false;
     status.textContent = "";

@@ -6,7 +6,6 @@ import { keepTime, localiseTimes } from "./clocks.js";
 import { letFold, openRunning } from "./folding.js";
 import { applyAll } from "./ops.js";
 import { offerCopies } from "./copying.js";
-import { offerRetries } from "./retrying.js";
 import { Scrolling } from "./scrolling.js";
 
 
@@ -28,15 +27,22 @@ function start(box) {
   readPlaces(box.dataset.after ?? "", seen);
 
   let canDecide = false;
+  let canRetry = false;
 
   /** @param {Element} node */
   function greet(node) {
     localiseTimes(node);
     openRunning(node);
-    // Most conversations ask nobody: the script for approvals comes with the first question.
-    if (canDecide || !(node.matches("[data-question]") || node.querySelector("[data-question]"))) return;
-    canDecide = true;
-    import("./deciding.js").then(({ letDecide }) => letDecide(box));
+    const has = (/** @type {string} */ part) => node.matches(part) || node.querySelector(part) !== null;
+    // Most conversations ask nobody and fail at nothing: the scripts for that come with the first question, the first error.
+    if (!canDecide && has("[data-question]")) {
+      canDecide = true;
+      import("./deciding.js").then(({ letDecide }) => letDecide(box));
+    }
+    if (!canRetry && has("[data-retry]")) {
+      canRetry = true;
+      import("./retrying.js").then(({ offerRetries }) => offerRetries(box));
+    }
   }
 
   /** @param {any} state */
@@ -63,7 +69,6 @@ function start(box) {
 
   letFold(box);
   offerCopies(box);
-  offerRetries(box);
   greet(box);
   keepTime(box);
   tell("run-state", JSON.parse(find("#transcript-state").textContent ?? "{}"));

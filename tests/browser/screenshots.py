@@ -92,6 +92,7 @@ def stop(page: Page) -> None:
     page.locator("#queue").wait_for(state="hidden")
     page.locator(".composer [data-stop-active]").click()
     wait_for_status(page, "cancelled")
+    page.locator("[data-conversations] [data-status=running]").wait_for(state="detached")
 
 
 def keep(page: Page, name: str) -> None:

@@ -66,6 +66,24 @@ def test_arguments_that_break_the_schema_are_refused_and_nothing_is_lost(page: P
     wait_for_status(page, "completed")
 
 
+def test_a_field_that_does_not_fit_is_named_and_gets_the_focus(page: Page, troubles: Troubles) -> None:
+    troubles.expect("400")
+    ask(page, THREE)
+    wait_for_status(page, "requires_approval")
+    for part in form(page).locator("fieldset.decision").all():
+        part.get_by_label("Approve").check()
+    second = form(page).locator("fieldset.decision").nth(1)
+    second.get_by_role("button", name="Edit the arguments").click()
+    field = second.locator("[data-fields] input").first
+    field.fill("nobody")
+    form(page).get_by_role("button", name="Send the decisions").click()
+    expect(form(page).get_by_role("alert")).to_have_text("What is entered under “to” does not fit. Please check it.")
+    expect(field).to_be_focused()
+    field.fill("dave@example.com")
+    form(page).get_by_role("button", name="Send the decisions").click()
+    wait_for_status(page, "completed")
+
+
 def test_a_call_is_denied_with_a_reason(page: Page) -> None:
     ask(page, ONE)
     wait_for_status(page, "requires_approval")

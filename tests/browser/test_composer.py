@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
+from tests.browser.conftest import PHONE, Troubles
 from tests.browser.people import ask, say, wait_for_status
 
 SLOW = "#tokens=5000 #rate=20"
@@ -79,6 +80,34 @@ def test_a_queued_message_of_several_lines_keeps_them(busy: Page) -> None:
     wait_for_status(busy, "completed")
 
 
+def test_a_long_queued_message_is_cut_and_its_buttons_are_within_reach(busy: Page, open_page: Callable) -> None:
+    say(busy, "never to be asked " * 20)
+    phone = open_page("alice", viewport=PHONE, has_touch=True, is_mobile=True)
+    phone.goto(busy.url)
+    for page in (phone, busy):
+        for name in ("Send now", "Edit the queued message", "Remove the queued message"):
+            expect(page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+        composer = page.locator(".composer").bounding_box()
+        assert chips(page).bounding_box()["width"] <= composer["width"]
+    phone.get_by_role("button", name="Remove the queued message").tap()
+    expect(chips(busy)).to_have_count(0)
+    stop(busy)
+    wait_for_status(busy, "cancelled")
+
+
+def test_a_long_queue_leaves_room_for_the_conversation(busy: Page) -> None:
+    for number in range(12):
+        say(busy, f"never to be asked {number}")
+    expect(chips(busy)).to_have_count(12)
+    assert busy.locator("#transcript").bounding_box()["height"] > 300
+    while chips(busy).count():
+        left = chips(busy).count() - 1
+        busy.get_by_role("button", name="Remove the queued message").last.click()
+        expect(chips(busy)).to_have_count(left)
+    stop(busy)
+    wait_for_status(busy, "cancelled")
+
+
 def test_a_queued_message_can_be_removed_and_never_runs(busy: Page) -> None:
     say(busy, "never to be asked")
     busy.get_by_role("button", name="Remove the queued message").click()
@@ -133,6 +162,42 @@ def test_a_draft_survives_a_reload_in_its_own_conversation(page: Page) -> None:
     say(page, "#tokens=2")
     page.reload()
     expect(page.locator("#composer-text")).to_have_value("")
+
+
+def test_a_first_question_survives_until_its_conversation_is_open(page: Page, troubles: Troubles) -> None:
+    field = page.locator("#opening-text")
+    page.goto("/")
+    field.fill("#tokens=2 half a thou")
+    page.goto("/history")
+    page.goto("/")
+    expect(field).to_have_value("#tokens=2 half a thou")
+    troubles.expect("net::ERR_FAILED")
+    page.route("**/start", lambda route: route.abort())
+    field.press("Enter")
+    page.unroute_all()
+    page.goto("/")
+    expect(field).to_have_value("#tokens=2 half a thou")
+    field.press("Enter")
+    page.wait_for_url("**/c/conv_*")
+    wait_for_status(page, "completed")
+    page.goto("/")
+    expect(field).to_have_value("")
+
+
+def test_that_the_server_is_away_is_said_as_long_as_it_is_true(page: Page, troubles: Troubles) -> None:
+    troubles.expect("ERR_INTERNET_DISCONNECTED", "WebSocket")
+    ask(page, "#tokens=2")
+    wait_for_status(page, "completed")
+    bar, problem = page.locator("[data-connection]"), page.locator("[data-composer-error]")
+    page.context.set_offline(True)
+    expect(bar).to_be_visible()
+    page.fill("#composer-text", "#tokens=3")
+    page.press("#composer-text", "Enter")
+    expect(problem).to_contain_text("cannot be reached")
+    page.context.set_offline(False)
+    expect(bar).to_be_hidden()
+    expect(problem).to_be_hidden()
+    expect(page.locator("#composer-text")).to_have_value("#tokens=3")
 
 
 def test_the_field_grows_and_shift_enter_breaks_the_line(page: Page) -> None:

@@ -32,6 +32,16 @@ def test_a_deleted_conversation_is_gone_and_comes_back_by_undo(page: Page) -> No
     expect(page.locator("#runs")).to_contain_text("tok1")
 
 
+def test_a_title_without_a_space_leaves_the_undo_within_reach(page: Page) -> None:
+    conversation = ask(page, "Donaudampfschifffahrt" * 12)
+    wait_for_status(page, "completed")
+    page.goto("/")
+    delete(page, conversation)
+    expect(page.get_by_role("button", name="Undo")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Undo").click()
+    expect(entry(page, conversation)).to_be_visible()
+
+
 def test_deleting_the_open_conversation_leads_home_and_the_undo_goes_along(page: Page) -> None:
     conversation = ask(page, SLOW)
     expect(page.locator("#runs")).to_contain_text("tok3")

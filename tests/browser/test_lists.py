@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import Troubles
 from tests.browser.people import ask, say, wait_for_status
@@ -71,6 +71,18 @@ def test_search_shows_the_place_where_it_found_the_words_and_goes_there(page: Pa
     found.click()
     page.wait_for_url(f"**/c/{conversation}?run=*")
     expect(page.locator(".run:target")).to_contain_text("mombasa")
+
+
+def test_search_tells_days_as_the_reader_writes_them(page: Page) -> None:
+    ask(page, "#tokens=2 timbuktu")
+    wait_for_status(page, "completed")
+    today = page.evaluate("new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' }).format(new Date())")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("timbuktu")
+    expect(page.get_by_role("option")).to_have_count(1)
+    expect(page.get_by_role("option")).to_contain_text(today)
+    page.goto("/search?q=timbuktu")
+    expect(page.locator(".found-list")).to_contain_text(today)
 
 
 def test_search_says_when_it_finds_nothing(page: Page) -> None:
@@ -163,3 +175,18 @@ def test_the_time_of_a_run_ticks_and_its_steps_are_shown(page: Page) -> None:
     expect(page.locator("#facts")).to_contain_text("Stopped")
     say(page, "#tokens=3")
     expect(page.locator("#facts")).to_contain_text("read, 3 written")
+
+
+def test_what_changes_while_a_list_is_fetched_is_fetched_as_well(page: Page) -> None:
+    """The end of a run that comes in this moment would otherwise not be seen before something else happens."""
+    page.goto("/history")
+    held: list[Route] = []
+    page.route("**/history?fragment", lambda route: held.append(route))
+    ring = "document.dispatchEvent(new CustomEvent('overview-changed'))"
+    with page.expect_request("**/history?fragment"):
+        page.evaluate(ring)
+    page.evaluate(ring)
+    with page.expect_request("**/history?fragment"):
+        held[0].continue_()
+    for route in held[1:]:
+        route.continue_()

@@ -47,6 +47,19 @@ def test_stop_is_at_the_top_and_at_the_bottom_and_large_enough(phone: Page) -> N
     wait_for_status(phone, "cancelled")
 
 
+def test_a_sentence_to_be_queued_has_the_whole_width(phone: Page) -> None:
+    ask(phone, SLOW)
+    expect(phone.locator("#runs")).to_contain_text("tok3")
+    stop = phone.locator(".composer [data-stop-active]")
+    before = stop.bounding_box()
+    phone.fill("#composer-text", "And what is the weather like?")
+    expect(phone.locator("[data-queue]")).to_be_visible()
+    assert phone.locator("#composer-text").bounding_box()["width"] > 300
+    assert stop.bounding_box() == before, "Stop stays where it is"
+    stop.tap()
+    wait_for_status(phone, "cancelled")
+
+
 def test_fields_do_not_make_the_phone_zoom(phone: Page) -> None:
     ask(phone, "#tokens=2")
     wait_for_status(phone, "completed")

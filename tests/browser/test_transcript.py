@@ -51,6 +51,31 @@ def test_text_is_formatted_while_it_comes(reader: Page, scripted: Scripted) -> N
     assert reader.locator(".said h1").evaluate("node => node.mark") == 1, "what was finished was left alone"
 
 
+CARET_AFTER = """(wanted) => [...document.querySelectorAll(".said *")]
+    .filter((one) => getComputedStyle(one, "::after").content === '""')
+    .map((one) => one.firstChild.textContent.trim()).join() === wanted"""
+
+
+def test_the_caret_stands_in_the_last_line_also_in_a_list(reader: Page, scripted: Scripted) -> None:
+    gate, after = Gate(), Gate()
+    scripted.begin(reader, ["First:\n\n* one\n* tw", gate, "o\n  * thr", after, "ee\n"])
+    reader.wait_for_function(CARET_AFTER, arg="tw")
+    gate.set()
+    reader.wait_for_function(CARET_AFTER, arg="thr")
+    after.set()
+    wait_for_status(reader, "completed")
+    reader.wait_for_function(CARET_AFTER, arg="")
+
+
+def test_the_text_stands_over_the_composer(reader: Page, scripted: Scripted) -> None:
+    """With a scrollbar that takes room, too."""
+    scripted.begin(reader, ["Hello."])
+    wait_for_status(reader, "completed")
+    boxes = [reader.locator(place).bounding_box() for place in (".transcript-column", ".composer-room")]
+    middles = [box["x"] + box["width"] / 2 for box in boxes]
+    assert middles[0] == middles[1]
+
+
 def test_a_message_and_its_code_can_be_copied(reader: Page, scripted: Scripted) -> None:
     reader.context.grant_permissions(["clipboard-read", "clipboard-write"])
     scripted.begin(reader, [ANSWER])
