@@ -16,6 +16,8 @@ from tests.postgres import running_postgres
 from tests.valkey import running_valkey
 
 DATABASE_TESTS = ["tests/runs", "tests/api", "tests/faults"]
+# Of those, what takes its time and touches no database: once is enough.
+WITHOUT_DATABASE = ["tests/runs/test_server.py", "tests/runs/test_leaving.py"]
 
 
 class Half:
@@ -44,12 +46,13 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are ended, too
     plain = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     with running_postgres() as database, running_valkey() as redis, tempfile.TemporaryFile("w+") as later:
+        ignored = [f"--ignore={path}" for path in WITHOUT_DATABASE]
         servers = {"DATABASE_URL": database, "TEST_REDIS_URL": redis}
         second_title = "The database tests on PostgreSQL, and those of many processes"
         print(f"\n=== The suite on SQLite; meanwhile: {second_title} ===", flush=True)
         halves = [
             Half("The suite on SQLite", arguments, plain, None),
-            Half(second_title, [*DATABASE_TESTS, *arguments], {**plain, **servers}, later),
+            Half(second_title, [*DATABASE_TESTS, *ignored, *arguments], {**plain, **servers}, later),
         ]
         try:
             results = [half.wait() for half in halves]

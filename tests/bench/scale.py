@@ -5,8 +5,9 @@
 Starts a PostgreSQL, a Redis, a web server, workers and the model itself, with data in a temporary folder. Four things
 are measured:
 
-* carry     what two workers get done beside one, with as much work for each, where their processor is the limit: each
-            is held to a fixed share of one, so that the rest of the site does not compete with them. Needs root.
+* carry     how many runs two workers end in a second beside one, with always as much work for each, where their
+            processor is the limit: each is held to a fixed share of one, so that the rest of the site does not compete
+            with them. Needs root.
 * fan       200 runs at once at 20 tokens/s, over what the model alone takes for one
 * watchers  500 event streams of one run: whether all get everything, and when the last one sees the end
 * idle      1,000 conversations held open by websockets: the memory of the web server for each
@@ -38,10 +39,11 @@ from tests.bench.systems import ENDS, open_systems
 class Size:
     """How much of everything."""
 
-    share: float = 0.2
-    carried: int = 200
-    rounds: int = 3
+    share: float = 0.25
+    carried: int = 100
     carried_tokens: int = 1_000
+    warm_seconds: float = 5
+    carry_seconds: float = 30
     fan: int = 200
     fan_tokens: int = 200
     fan_rate: int = 20
@@ -59,33 +61,36 @@ class Size:
 def measure_carry(size: Size) -> str:
     one, two = (carry(size, workers) for workers in (1, 2))
     return (
-        f"{size.carried} runs of {size.carried_tokens} tokens at once for each worker, each held to {size.share} of a "
-        f"processor, median of {size.rounds}: "
+        f"Runs of {size.carried_tokens} tokens that come at once, always {size.carried} under way for each worker, "
+        f"each worker held to {size.share} of a processor, for {size.carry_seconds} s: "
         f"1 worker {one:.1f} runs/s, 2 workers {two:.1f} runs/s: {two / one:.2f} × (limit ≥ 1.7 ×)"
     )
 
 
 def carry(size: Size, workers: int) -> float:
-    """Runs a second, from the first that is taken to the last that ends."""
     with set_up_stage(workers) as stage, ExitStack() as holding:
-        asyncio.run(start_runs(stage, 10, "#tokens=5"))
-        wait_for_all(stage)
         for worker in stage.workers:
             holding.enter_context(held_to(size.share, worker.process.pid))
-        return statistics.median(carry_round(stage, size.carried * workers, size) for _ in range(size.rounds))
+        return asyncio.run(carry_on(stage, size.carried * workers, size))
 
 
-def carry_round(stage: Stage, runs: int, size: Size) -> float:
-    asyncio.run(start_runs(stage, runs, f"#tokens={size.carried_tokens}"))
-    wait_for_all(stage)
-    [(started, ended, completed)] = ask(
+async def carry_on(stage: Stage, under_way: int, size: Size) -> float:
+    """How many runs end in a second, while there is always more to do: as soon as some have ended, others begin."""
+    prompt = f"#tokens={size.carried_tokens}"
+    began = time.time() + size.warm_seconds
+    until = began + size.carry_seconds
+    while time.time() < until:
+        await start_runs(stage, under_way - count_open(stage), prompt)
+        stage.check()
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(wait_for_all, stage)
+    [(ended, failed)] = ask(
         stage,
-        "SELECT min(extract(epoch FROM started_at)), max(extract(epoch FROM ended_at)),"
-        " count(*) FILTER (WHERE status = 'completed')"
-        f" FROM (SELECT * FROM runs_run ORDER BY id DESC LIMIT {runs}) AS last",
+        f"SELECT count(*) FILTER (WHERE extract(epoch FROM ended_at) BETWEEN {began} AND {until}),"
+        " count(*) FILTER (WHERE status <> 'completed') FROM runs_run",
     )
-    assert completed == runs, f"{completed} of {runs} completed"
-    return runs / float(ended - started)
+    assert not failed, f"{failed} runs did not complete"
+    return float(ended / size.carry_seconds)
 
 
 async def start_runs(stage: Stage, count: int, prompt: str) -> list[dict[str, str]]:
@@ -103,9 +108,14 @@ async def start_runs(stage: Stage, count: int, prompt: str) -> list[dict[str, st
 
 
 def wait_for_all(stage: Stage) -> None:
-    while ask(stage, "SELECT count(*) FROM runs_run WHERE ended_at IS NULL") != [(0,)]:
+    while count_open(stage):
         stage.check()
         time.sleep(0.1)
+
+
+def count_open(stage: Stage) -> int:
+    [(count,)] = ask(stage, "SELECT count(*) FROM runs_run WHERE ended_at IS NULL")
+    return int(count)
 
 
 def ask(stage: Stage, question: str) -> list[tuple]:

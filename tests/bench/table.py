@@ -64,7 +64,8 @@ def rows_of(plan: Plan) -> list[Row]:
         Row("many_stops", "closed_worst", "  the slowest", milliseconds),
     ]
     for runs in plan.fans:
-        limit = 1.25 if runs == 100 else None
+        # Of one process: with PostgreSQL and Redis on the same two processors it says little of a real deployment.
+        limit = 1.25 if runs == 100 and not plan.workers else None
         title = f"{runs} runs at once at {plan.rate} tokens/s: over ideal"
         rows.append(Row(f"fan_{runs}", "over_ideal", title, ratio, at_most=limit))
         rows.append(Row(f"fan_{runs}", "first_text_p95", "  first text, 95 of 100", milliseconds))

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bench.scale import SCENARIOS, Size, carry_round
+from tests.bench.scale import SCENARIOS, Size, carry_on
 from tests.bench.stage import Stage, set_up_stage
 
 TINY = Size(
     carried_tokens=5,
+    warm_seconds=0.1,
+    carry_seconds=0.5,
     fan=3,
     fan_tokens=4,
     fan_rate=50,
@@ -33,5 +35,5 @@ def test_each_scenario_finds_everything_whole_and_says_so(stage: Stage, scenario
     assert asyncio.run(SCENARIOS[scenario](stage, TINY)).startswith(("3 runs at once", "3 watchers", "4 conversations"))
 
 
-def test_what_is_carried_is_counted_from_the_first_start_to_the_last_end(stage: Stage) -> None:
-    assert 0 < carry_round(stage, 4, TINY) < 4_000
+def test_what_is_carried_is_counted_while_there_is_more_to_do(stage: Stage) -> None:
+    assert 0 < asyncio.run(carry_on(stage, 4, TINY)) < 4_000
