@@ -172,6 +172,8 @@ class Worker:
                 self._work.set()
             case {"type": "stop", "run": int(pk), "by": str(by), "via": str(via)}:
                 self._stop(pk, by, via)
+            case {"type": "drain", "worker": self.name, "is_draining": bool(is_draining)}:
+                self._drain(is_draining)
             case {"type": "reset", "conversation": str(conversation_id)}:
                 self.pool.evict_when_free(conversation_id, "reset")
             case {"type": "pool", "question": str(question)}:
@@ -329,7 +331,9 @@ class Worker:
         metrics.POOL_AGENTS.set(pool.size)
         metrics.POOL_REUSED.set(pool.hits)
         metrics.POOL_BUILT.set(pool.misses)
-        is_draining = await in_writer(actions.report, self.name, list(self.executions))
+        self._drain(await in_writer(actions.report, self.name, list(self.executions)))
+
+    def _drain(self, is_draining: bool) -> None:
         # Whoever wants it to drain may want it to go on again; its own shutdown is for good.
         if is_draining != self.is_draining and not self._is_leaving:
             self.is_draining = is_draining

@@ -49,7 +49,7 @@ def claim_runs(
         before_it = Run.objects.filter(conversation=OuterRef("conversation"), ended_at__range=just_now)
         waiting &= ~Q(queued_at__range=just_now) & ~Q(Exists(before_it))
     with writing():
-        return _claim(worker, _lock_runs(waiting, ~Exists(ahead), limit=limit), timezone.now())
+        return _claim(worker, _lock_runs(waiting, ~Exists(ahead), _takes_runs(worker), limit=limit), timezone.now())
 
 
 def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> list[Claim]:
@@ -61,7 +61,7 @@ def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> l
         return []
     with writing():
         going_on = []
-        for run in _lock_runs(is_lost, limit=limit):
+        for run in _lock_runs(is_lost, _takes_runs(worker), limit=limit):
             run.losses += 1
             if not _end_lost_run(run, now):
                 run.save(update_fields=["losses"])
@@ -150,6 +150,11 @@ def _end_lost_run(run: Run, now: datetime) -> bool:
         return False
     end_without_worker(run, ending, now)
     return True
+
+
+def _takes_runs(worker: str) -> NegatedExpression:
+    """Not while it drains. Asked here as well, because the worker may not have heard of it yet."""
+    return ~Exists(Worker.objects.filter(name=worker, is_draining=True))
 
 
 def _lock_runs(*conditions: Q | Exists | NegatedExpression, limit: int) -> list[Run]:

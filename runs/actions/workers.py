@@ -5,9 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from runs import bell
 from runs.actions.claim import hand_back_rest, renew_leases
 from runs.database import writing
 from runs.models import Worker
@@ -43,6 +45,8 @@ def drain_worker(name: str, *, is_draining: bool = True) -> None:
     """Have a worker take no new runs and go on with those it has, or have it take runs again."""
     with writing():
         Worker.objects.filter(name=name).update(is_draining=is_draining)
+        message = {"type": "drain", "worker": name, "is_draining": is_draining}
+        transaction.on_commit(lambda: bell.ring(bell.WORKERS, message))
 
 
 def show_pool(name: str, picture: dict[str, Any]) -> None:

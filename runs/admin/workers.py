@@ -119,7 +119,7 @@ class WorkerAdmin(ReadOnlyAdmin):
         for worker in workers:
             actions.drain_worker(worker.name, is_draining=is_draining)
         if is_draining:
-            text = gettext("%(number)s will take no new runs, from their next report on (in a few seconds).")
+            text = gettext("Workers that take no new runs from now on: %(number)s.")
         else:
-            text = gettext("%(number)s will take runs again, from their next report on (in a few seconds).")
+            text = gettext("Workers that take runs again: %(number)s.")
         self.message_user(request, text % {"number": len(workers)}, messages.SUCCESS)

@@ -1,6 +1,7 @@
 """Draining: a worker that takes no new runs, goes on with those it has, and can be asked to take some again."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,7 +10,8 @@ from django.utils import timezone
 
 from runs import actions
 from runs.database import in_writer
-from runs.models import Worker
+from runs.models import Run, Worker
+from tests.factories import make_agent, make_run
 from tests.runs.stage import Stage
 from tests.scripted import Gate
 
@@ -22,7 +24,7 @@ async def test_a_worker_drains_and_takes_runs_again(working: Stage) -> None:
     first = await working.submit()
     await working.shown(first, "one")
     await in_writer(actions.drain_worker, worker.name)
-    await worker._report()
+    await working.until(lambda: worker.is_draining)
     second = await working.submit()
     gate.open()
     first = await working.ended(first)
@@ -34,9 +36,22 @@ async def test_a_worker_drains_and_takes_runs_again(working: Stage) -> None:
     assert (await working.fresh(second)).status == "queued"
 
     await in_writer(actions.drain_worker, worker.name, is_draining=False)
-    await worker._report()
     second = await working.ended(second)
     assert (second.status, second.output) == ("completed", "three")
+
+
+@pytest.mark.django_db
+def test_a_worker_that_has_not_heard_that_it_drains_takes_nothing() -> None:
+    """The ring got lost, and its next report is seconds away."""
+    make_agent()
+    run = make_run(User.objects.create_user("alice"))
+    actions.check_in("w1")
+    for claim_some in (actions.claim_runs, actions.claim_lost_runs):
+        Worker.objects.update(is_draining=True)
+        assert claim_some("w1", 10) == []
+        Worker.objects.update(is_draining=False)
+        assert [claim.run for claim in claim_some("w1", 10)] == [run]
+        Run.objects.update(lease_expires_at=timezone.now() - timedelta(hours=1))
 
 
 async def test_a_worker_that_was_forgotten_reports_anew(working: Stage) -> None:
