@@ -86,7 +86,6 @@ if (form instanceof HTMLFormElement) {
       if (!editLast()) recall();
     }
   });
-  field.addEventListener("focus-wanted", () => field.focus());
 
   /** The last message of the person, to be sent again with a change. */
   const recall = () => {

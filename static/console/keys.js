@@ -22,7 +22,7 @@ for (const key of document.querySelectorAll("[data-keys]")) {
   if (!(key instanceof HTMLElement) || !isMac) continue;
   const symbols = { mod: "⌘", shift: "⇧", Enter: "↩" };
   const parts = (key.dataset.keys ?? "").split(" ");
-  key.textContent = parts.map((part) => symbols[/** @type {keyof symbols} */ (part)] ?? part).join("");
+  key.textContent = parts.map((part) => symbols[/** @type {keyof typeof symbols} */ (part)] ?? part).join("");
 }
 
 document.addEventListener("click", (event) => {

@@ -13,6 +13,10 @@ function queue() {
   return document.getElementById("queue");
 }
 
+function composer() {
+  return /** @type {HTMLTextAreaElement | null} */ (document.querySelector("[data-composer] textarea"));
+}
+
 /** @param {string} html */
 function show(html) {
   const old = queue();
@@ -33,12 +37,12 @@ function show(html) {
 function handOver(form) {
   form.dataset.isOver = "yes";
   const input = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("text"));
-  const composer = document.querySelector("[data-composer] textarea");
+  const field = composer();
   notify(queue()?.dataset.gone ?? "");
-  if (!(composer instanceof HTMLTextAreaElement) || input.value === input.defaultValue) return;
-  composer.value = composer.value ? `${composer.value}\n${input.value}` : input.value;
-  composer.dispatchEvent(new Event("input", { bubbles: true }));
-  composer.focus();
+  if (!field || input.value === input.defaultValue) return;
+  field.value = field.value ? `${field.value}\n${input.value}` : input.value;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.focus();
 }
 
 /** @param {unknown} error */
@@ -89,7 +93,7 @@ function edit(chip) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     finish(true);
-    document.querySelector("[data-composer] textarea")?.dispatchEvent(new Event("focus-wanted"));
+    composer()?.focus();
   });
   input.addEventListener("input", () => grow(input));
   input.addEventListener("keydown", (event) => {
@@ -100,7 +104,7 @@ function edit(chip) {
     if (event.key !== "Escape") return;
     event.preventDefault();
     finish(false);
-    document.querySelector("[data-composer] textarea")?.dispatchEvent(new Event("focus-wanted"));
+    composer()?.focus();
   });
   input.addEventListener("blur", () => finish(true));
 }

@@ -31,7 +31,7 @@ function showTitle(run, stage, approvals) {
     document.title = `(${approvals || 1}) ${stage.dataset.titleWaiting} · ${title}`;
   } else if (status in SIGNS) {
     const word = run.word.charAt(0).toUpperCase() + run.word.slice(1);
-    document.title = `${SIGNS[/** @type {keyof SIGNS} */ (status)]} ${word} · ${title}`;
+    document.title = `${SIGNS[/** @type {keyof typeof SIGNS} */ (status)]} ${word} · ${title}`;
   } else {
     document.title = `${title} · Agentsite`;
   }

@@ -15,7 +15,7 @@ const formats = {
 export function localiseTimes(node) {
   for (const time of node.querySelectorAll("time")) {
     const moment = new Date(time.dateTime);
-    const format = formats[/** @type {keyof formats} */ (time.dataset.format ?? "short")];
+    const format = formats[/** @type {keyof typeof formats} */ (time.dataset.format ?? "short")];
     time.textContent = format.format(moment);
     time.title = formats.long.format(moment);
   }

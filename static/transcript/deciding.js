@@ -133,7 +133,6 @@ function toggleEditing(button) {
 
 /** @param {HTMLElement} box */
 export function letDecide(box) {
-  box.addEventListener("submit", (event) => event.preventDefault());
   box.addEventListener("click", (event) => {
     if (!(event.target instanceof Element)) return;
     const form = event.target.closest("[data-question]");

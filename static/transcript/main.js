@@ -4,10 +4,10 @@
 import { Connection, readPlaces } from "./connection.js";
 import { keepTime, localiseTimes } from "./clocks.js";
 import { letFold, openRunning } from "./folding.js";
+import { bringLate } from "./late.js";
 import { applyAll } from "./ops.js";
 import { offerCopies } from "./copying.js";
 import { Scrolling } from "./scrolling.js";
-
 
 /** @param {string} name @param {unknown} detail */
 function tell(name, detail) {
@@ -19,30 +19,23 @@ function start(box) {
   const find = (/** @type {string} */ what) => /** @type {HTMLElement} */ (box.querySelector(what));
   const scrolling = new Scrolling(box, find(".transcript-column"), find("[data-new-below]"));
   const bar = find("[data-connection]");
-  // An excerpt has no end that could be followed, or to which a new run could be added.
+  // An excerpt has no end to follow, and none to which a run is added.
   let isExcerpt = "excerpt" in box.dataset;
   scrolling.hasEnd = !isExcerpt;
   /** @type {Map<string, number>} the last event of each run that may still change, and of the newest */
   const seen = new Map();
   readPlaces(box.dataset.after ?? "", seen);
 
-  let canDecide = false;
-  let canRetry = false;
+  const late = [
+    bringLate(box, "[data-question]", async () => (await import("./deciding.js")).letDecide(box)),
+    bringLate(box, "[data-retry]", async () => (await import("./retrying.js")).offerRetries(box)),
+  ];
 
   /** @param {Element} node */
   function greet(node) {
     localiseTimes(node);
     openRunning(node);
-    const has = (/** @type {string} */ part) => node.matches(part) || node.querySelector(part) !== null;
-    // Most conversations ask nobody and fail at nothing: the scripts for that come with the first question, the first error.
-    if (!canDecide && has("[data-question]")) {
-      canDecide = true;
-      import("./deciding.js").then(({ letDecide }) => letDecide(box));
-    }
-    if (!canRetry && has("[data-retry]")) {
-      canRetry = true;
-      import("./retrying.js").then(({ offerRetries }) => offerRetries(box));
-    }
+    for (const notice of late) notice(node);
   }
 
   /** @param {any} state */
@@ -77,7 +70,6 @@ function start(box) {
     scrolling.isFollowing = false;
     target.scrollIntoView();
   } else scrolling.toEnd();
-  // Most conversations are short: the script for older messages comes where there are any.
   if (box.dataset.before) import("./older.js").then(({ loadOlder }) => loadOlder(box, scrolling, greet));
   const connection = new Connection(
     box.dataset.socket ?? "",

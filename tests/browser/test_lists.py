@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Troubles
+from tests.browser.holding import Held
 from tests.browser.people import ask, say, wait_for_status
 
 SLOW = "#tokens=5000 #rate=20"
@@ -180,13 +181,10 @@ def test_the_time_of_a_run_ticks_and_its_steps_are_shown(page: Page) -> None:
 def test_what_changes_while_a_list_is_fetched_is_fetched_as_well(page: Page) -> None:
     """The end of a run that comes in this moment would otherwise not be seen before something else happens."""
     page.goto("/history")
-    held: list[Route] = []
-    page.route("**/history?fragment", lambda route: held.append(route))
+    held = Held(page, "**/history?fragment")
     ring = "document.dispatchEvent(new CustomEvent('overview-changed'))"
-    with page.expect_request("**/history?fragment"):
-        page.evaluate(ring)
     page.evaluate(ring)
-    with page.expect_request("**/history?fragment"):
-        held[0].continue_()
-    for route in held[1:]:
-        route.continue_()
+    fetching = held.next()
+    page.evaluate(ring)
+    fetching.continue_()
+    held.next().continue_()
