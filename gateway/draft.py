@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.messages import ToolCall, Usage
 from gateway.providers.base import ToolCallDelta
+from gateway.text import storable_text
 
 
 @dataclass
@@ -72,7 +73,11 @@ class Draft:
     @property
     def calls(self) -> list[ToolCall]:
         return [
-            ToolCall(_clean(call.id)[:150], _clean(call.name)[:100], _clean("".join(self._arguments[index])) or "{}")
+            ToolCall(
+                storable_text(call.id)[:150],
+                storable_text(call.name)[:100],
+                storable_text("".join(self._arguments[index])) or "{}",
+            )
             for index, call in sorted(self._calls.items())
         ]
 
@@ -80,8 +85,3 @@ class Draft:
     def characters(self) -> int:
         names = sum(len(call.name) for call in self._calls.values())
         return self._length + names + sum(len(part) for parts in self._arguments.values() for part in parts)
-
-
-def _clean(text: str) -> str:
-    """No database takes a NUL."""
-    return text.replace("\0", "")

@@ -7,12 +7,15 @@
 * usage may come in an event of its own, with the last piece of text, or with every piece, growing: the last one counts;
 * reasoning is called `reasoning_content` or `reasoning`, or is a part of a list as content;
 * the end may be a finish_reason, `[DONE]`, or both;
-* an error may come in the middle of the stream, after the status 200.
+* an error may come in the middle of the stream, after the status 200;
+* a character past U+FFFF may be cut in two, where a gateway counts as JavaScript does.
 
 What no model says in good faith is not believed: figures that cannot be true count as none, and an answer without an
 end is ended here, before it fills the memory.
 """
 
+import json
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -24,6 +27,8 @@ from gateway.providers.base import Chunk, Ended, ReasoningDelta, TextDelta, Tool
 from gateway.providers.failures import failure_in_stream
 
 DONE = b"[DONE]"
+HALF = re.compile("[\ud800-\udfff]")
+FIRST_HALF = re.compile("[\ud800-\udbff]")
 MAX_ANSWER_CHARACTERS = 16 * 2**20  # of text, thoughts and arguments together
 MAX_CALLS = 1_000
 MAX_TOKENS = 2**31 - 1
@@ -39,6 +44,7 @@ class CompletionReader:
         self._calls: list[tuple[str, str]] = []  # id and name of each tool call so far, from its first piece
         self._call_of_index: dict[int, int] = {}
         self._characters = 0
+        self._halves: dict[str, str] = {}  # of characters that are cut in two: the first, until the second comes
 
     def read(self, payload: bytes, chunks: list[Chunk]) -> None:
         """Appends to `chunks` what an event says."""
@@ -51,7 +57,7 @@ class CompletionReader:
         elif payload:
             try:
                 self._read_event(parse(payload), chunks)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
                 raise unreadable(payload) from error
 
     def read_whole(self, body: bytes, chunks: list[Chunk]) -> None:
@@ -89,7 +95,8 @@ class CompletionReader:
             chunks.append(TextDelta(as_text(content)))
         for piece in delta.get("tool_calls") or ():
             chunks.append(self._read_tool_call(piece))
-        self._refuse_over_limit(chunks[first:])
+        for chunk in chunks[first:]:
+            self._take(chunk)
 
     def _read_tool_call(self, piece: dict[str, Any]) -> ToolCallDelta:
         function = piece.get("function") or {}
@@ -120,16 +127,28 @@ class CompletionReader:
         self._call_of_index[index] = len(self._calls)
         return len(self._calls)
 
-    def _refuse_over_limit(self, said: list[Chunk]) -> None:
-        for chunk in said:
-            if isinstance(chunk, ToolCallDelta):
-                self._characters += len(chunk.arguments)
-            elif isinstance(chunk, TextDelta | ReasoningDelta):
-                self._characters += len(chunk.text)
+    def _take(self, chunk: Chunk) -> None:
+        if isinstance(chunk, ToolCallDelta):
+            chunk.arguments = self._join(chunk.arguments, f"arguments {chunk.index}")
+            self._characters += len(chunk.arguments)
+        elif isinstance(chunk, TextDelta | ReasoningDelta):
+            chunk.text = self._join(chunk.text, type(chunk).__name__)
+            self._characters += len(chunk.text)
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise ProviderError("llm_error", "The provider's answer is longer than can be true.")
         if len(self._calls) > MAX_CALLS:
             raise ProviderError("llm_error", "The provider asks for more tool calls at once than can be true.")
+
+    def _join(self, text: str, kind: str) -> str:
+        """Without halves of characters: with the one that came before, and without one whose other half is to come."""
+        if self._halves:
+            text = self._halves.pop(kind, "") + text
+        if text.isascii() or not HALF.search(text):
+            return text
+        if FIRST_HALF.match(text[-1]):
+            self._halves[kind] = text[-1]
+            text = text[:-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _end(self, chunks: list[Chunk], finish_reason: str) -> None:
         self.has_ended = True
@@ -140,8 +159,9 @@ def parse(payload: bytes) -> dict[str, Any]:
     try:
         event = orjson.loads(payload)
     except orjson.JSONDecodeError:
-        # The standard has broken UTF-8 replaced, not refused; anything else that is wrong fails again.
-        event = orjson.loads(payload.decode("utf-8", "replace"))
+        # The standard has broken UTF-8 replaced, not refused. Python's own reader takes halves of characters, too;
+        # anything else that is wrong fails again.
+        event = json.loads(payload.decode("utf-8", "replace"))
     if not isinstance(event, dict):
         raise TypeError("An event must be an object.")
     return event

@@ -20,6 +20,7 @@ import openai
 
 from gateway.errors import ErrorType, ProviderError
 from gateway.providers.sse import EventTooLarge
+from gateway.text import storable_text
 
 MAX_DETAIL = 2_000
 SHORTEST_SECRET = 4  # below that a "key" is a placeholder, and striking it out would only garble the text
@@ -205,6 +206,7 @@ def describe(error: Exception) -> str:
 
 def scrub(text: str, secret: str) -> str:
     """The text without the key, in whatever form a provider echoes it, and not longer than a screen."""
+    text = storable_text(text)
     if len(secret) >= SHORTEST_SECRET:
         for form in {secret, quote(secret, safe="")}:
             text = text.replace(form, "[key]")

@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from gateway.messages import ToolCall
 from gateway.outcomes import Ask
-from gateway.tools.base import Rule, Tool, storable_text
+from gateway.text import storable_text
+from gateway.tools.base import Rule, Tool
 from gateway.tools.patterns import find_pattern_fault, is_fit, schemas_in
 
 logger = logging.getLogger("gateway.tools")

@@ -160,11 +160,6 @@ def make_version(name: str, description: str, parameters: Mapping[str, Any], exp
     return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
 
-def storable_text(text: str) -> str:
-    """Text that every database and every socket takes: no NUL, no half of a surrogate pair."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
-
-
 def clean_text(text: str) -> str:
     """Text that every database and every socket takes (no NUL, no half of a surrogate pair), cut at the size limit."""
     text = text.replace("\0", "")

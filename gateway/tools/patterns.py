@@ -16,7 +16,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from referencing import Registry as SchemaRegistry
 from referencing.jsonschema import DRAFT202012
 
-from gateway.tools.base import storable_text
+from gateway.text import storable_text
 
 
 def is_fit(rule: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:

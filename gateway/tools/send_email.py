@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.tools.base import storable_text
+from gateway.text import storable_text
 from gateway.tools.registry import ToolContext, tool
 
 Address = Annotated[

@@ -6,10 +6,11 @@ from decimal import Decimal
 
 import pytest
 
+from gateway.draft import Draft
 from gateway.errors import ProviderError
-from gateway.messages import Message, Usage
+from gateway.messages import Message, ToolCall, Usage
 from gateway.providers import completions, connections
-from gateway.providers.base import Chunk, Ended, ModelRequest, TextDelta, ToolCallDelta, UsageReport
+from gateway.providers.base import Chunk, Ended, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
 from gateway.providers.openai import OpenAIProvider
 from tests.gateway.fake_model import Call, FakeModel, chunk, serve_fake_model, sse
 
@@ -150,6 +151,59 @@ async def test_more_calls_than_can_be_true_are_refused(model: FakeModel, provide
     assert failure is not None
     assert (failure.error_type, failure.transient) == ("llm_error", False)
     assert all(isinstance(chunk, ToolCallDelta) for chunk in said)
+
+
+FIRST, SECOND = "\ud83d", "\ude00"  # of one character, as a gateway cuts it that counts like JavaScript
+
+
+async def test_a_character_that_is_cut_in_two_is_whole_again(model: FakeModel, provider: OpenAIProvider) -> None:
+    def call_of(arguments: str, index: int) -> list[dict[str, object]]:
+        return [{"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": arguments}}]
+
+    async def script(call: Call) -> None:
+        await call.delta(content=f"a{FIRST}", reasoning_content=f"b{FIRST}")
+        await call.delta(tool_calls=call_of(f"c{FIRST}", 0) + call_of("d", 1))
+        await call.delta(tool_calls=call_of(f"{SECOND}!", 1) + call_of(f"{SECOND}!", 0))
+        await call.delta(content=f"{SECOND}!", reasoning_content=f"{SECOND}!")
+        await call.text(f"{FIRST}{SECOND} {SECOND} {FIRST} é{FIRST}")
+        await call.finish()
+        await call.done()
+
+    model.script = script
+    said, failure = await ask(provider)
+    assert failure is None
+    texts = {
+        kind: "".join(chunk.text for chunk in said if isinstance(chunk, kind)) for kind in (TextDelta, ReasoningDelta)
+    }
+    assert texts == {TextDelta: "a😀!😀 \ufffd \ufffd é", ReasoningDelta: "b😀!"}
+    arguments = {0: "", 1: ""}
+    for chunk_ in said:
+        if isinstance(chunk_, ToolCallDelta):
+            arguments[chunk_.index] += chunk_.arguments
+    assert arguments == {0: "c😀!", 1: "d\ufffd!"}
+
+
+async def test_half_a_character_in_names_and_errors_can_be_stored(model: FakeModel, provider: OpenAIProvider) -> None:
+    """E1"""
+    model.script = lambda call: call.event({"error": {"message": f"no {FIRST}\0", "code": f"{SECOND}"}})
+    _, failure = await ask(provider)
+    assert failure is not None
+    assert failure.detail == "no ?"
+    model.script = lambda call: call.refuse(400, {"message": f"no {FIRST}\0"})
+    _, failure = await ask(provider)
+    assert failure is not None
+    assert failure.detail == "no ?"
+    draft = Draft()
+    draft.add_call(ToolCallDelta(0, f"id{FIRST}", f"name{SECOND}", "{}"))
+    assert draft.calls == [ToolCall("id?", "name?", "{}")]
+
+
+async def test_an_event_that_is_too_deep_is_the_providers_failure(model: FakeModel, provider: OpenAIProvider) -> None:
+    """E1"""
+    model.script = lambda call: call.write(b'data: {"choices": ' + b"[" * 100_000 + b"\n\n")
+    _, failure = await ask(provider)
+    assert failure is not None
+    assert failure.message == "The provider sent something that cannot be read."
 
 
 @pytest.mark.parametrize("status", [400, 500, 307])
