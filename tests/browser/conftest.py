@@ -135,13 +135,28 @@ def open_context(browser: Browser, troubles: Troubles) -> Iterator[Callable[...,
         context.close()
 
 
+@pytest.fixture(scope="package")
+def cookies() -> dict[tuple[str, str], Any]:
+    """With which somebody is signed in at a site: they type their password there once, and not for every test."""
+    return {}
+
+
 @pytest.fixture
-def open_page(open_context: Callable[..., BrowserContext], site: Served) -> Callable[..., Page]:
+def open_page(
+    open_context: Callable[..., BrowserContext], site: Served, cookies: dict[tuple[str, str], Any]
+) -> Callable[..., Page]:
     """A page of somebody who is signed in: `open_page("bob")`, `open_page("alice", viewport=PHONE)`."""
 
     def make(name: str = "alice", at: Served | None = None, **options: Any) -> Page:
-        page = open_context(base_url=(at or site).url, **options).new_page()
-        sign_in(page, name)
+        url = (at or site).url
+        context = open_context(base_url=url, **options)
+        context.add_cookies(cookies.get((url, name), []))
+        page = context.new_page()
+        page.goto("/")
+        if not page.locator("[data-conversations]").count():
+            sign_in(page, name)
+            cookies[url, name] = [one for one in context.cookies() if one["name"] == "sessionid"]
+        page.wait_for_load_state()
         return page
 
     return make
