@@ -53,7 +53,7 @@ def describe_site(url: str, has_worker: bool) -> str:
     if settings.DATABASE_URL:
         lines.append("Both commands need the rest of this server's environment too, DATABASE_URL above all.")
     if not has_worker:
-        lines.append("No worker runs in this process: runs wait until one takes them.")
+        lines.append(f"No worker runs in this process: runs wait until one takes them ({manage} worker).")
         if not settings.IS_SCALE_OUT:
             lines.append("Workers of their own need REDIS_URL, beside a DATABASE_URL of PostgreSQL.")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from runs import access
 from runs.models import Agent, AgentVersion, ApiKey, Provider
+from runs.setup import make_demo_agent
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,12 @@ class TestCreateAgent:
         first = create_agent(*arguments)
         assert create_agent(*arguments) == first
         assert (Agent.objects.count(), Provider.objects.count(), AgentVersion.objects.count()) == (1, 1, 1)
+
+    def test_whoever_takes_the_place_of_the_demo_agent_is_told(self) -> None:
+        make_demo_agent()
+        order = ("create_agent", "demo", "--base-url", URL, "--model", "small")
+        assert "Until now this was the demo agent" in run(*order)[0]
+        assert "Until now" not in run(*order)[0]
 
     def test_an_update_makes_a_new_version_and_keeps_what_it_does_not_name(self) -> None:
         create_agent("helper", "--instructions", "Be brief.", "--max-steps", "7", "--name", "Helper")

@@ -14,13 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from runs import actions
 from runs.database import writing
 from runs.models import Agent, Provider
 from runs.models.agents import check_base_url
+from runs.setup import migrate_site
 from runs.toolbox import known_tools
 
 
@@ -52,12 +52,13 @@ class Command(BaseCommand):
 
     def handle(self, *, slug: str, base_url: str, model: str, api_key: str, api_key_env: str, **options: Any) -> None:
         # A script may well run before the first start of the server.
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate_site()
         tools, approvals = unique(options["tools"]), read_rules(options["approvals"])
         check_tools(tools, list(approvals))
         with writing():
             agent = Agent.objects.filter(slug=slug).first() or Agent(slug=slug, name=slug)
             is_new = agent.pk is None
+            was_demo = not is_new and agent.provider.kind == Provider.Kind.DEMO
             try:
                 check_base_url(base_url)
                 agent.provider = find_provider(slug, base_url, api_key, api_key_env)
@@ -78,6 +79,8 @@ class Command(BaseCommand):
                 raise CommandError(str(refused)) from None
         done = "made" if is_new else "updated"
         self.stdout.write(f"Agent {slug} {done}: version {agent.version}, {model} at {agent.provider}.")
+        if was_demo:
+            self.stdout.write("Until now this was the demo agent that needs no key. It does not come back by itself.")
 
 
 def unique(names: list[str]) -> list[str]:

@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from runs.database import writing
 from runs.models import ApiKey
+from runs.setup import migrate_site
 
 LONGEST_NAME = 100
 LONGEST_DAYS = 36500
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *, name: str, user: str, expires_days: int | None, **options: Any) -> None:
         # A script may well run before the first start of the server.
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate_site()
         if not name.strip() or len(name) > LONGEST_NAME:
             raise CommandError(f"The name of a key has 1 to {LONGEST_NAME} characters.")
         if expires_days is not None and not 1 <= expires_days <= LONGEST_DAYS:
