@@ -4,9 +4,7 @@ The database is SQLite in a file, or PostgreSQL where DATABASE_URL says so. A te
 own (`runs.database`, the worker) asks for `transactional_db`: those threads see only what is committed.
 """
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,8 @@ from django.core.cache import cache
 from django.utils import translation
 
 from runs import access, bell, database
-from tests.postgres import new_database
 from tests.serving import Served
+from tests.sites import Sites, making_sites
 
 
 @pytest.fixture(scope="session")
@@ -45,34 +43,32 @@ def fresh_process() -> Iterator[None]:
 
 
 @pytest.fixture
-def serve_site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
-    """Makes sites that are not started yet: `serve_site("--web-only", AGENTSITE_LEASE_SECONDS="2")`. At the end each is
-    ended cleanly, and its log must hold no trouble, except what the marker `expects_log` names."""
-    sites: list[Served] = []
-    with ExitStack() as databases:
-
-        def make(*arguments: str, **environment: str) -> Served:
-            if "DATABASE_URL" in os.environ and "DATABASE_URL" not in environment:
-                environment["DATABASE_URL"] = databases.enter_context(new_database(os.environ["DATABASE_URL"]))
-            data = tmp_path / f"site{len(sites)}"
-            data.mkdir()
-            sites.append(Served(data=data, environment=environment, arguments=arguments))
-            return sites[-1]
-
-        yield make
-
-        crashes = [site.process.poll() for site in sites if site.has_crashed]
-        codes = [site.stop() for site in sites if hasattr(site, "process") and site.process.poll() is None]
-    expected = tuple(pattern for marker in request.node.iter_markers("expects_log") for pattern in marker.args)
-    troubles = [line for site in sites for line in site.troubles(expected)]
-    assert not crashes, f"ended by themselves, with {crashes}"
-    assert not troubles, "\n".join(site.log for site in sites)
-    assert not any(codes), f"exit codes: {codes}"
+def sites(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sites]:
+    """Their logs may hold what the marker `expects_log` names."""
+    expected = [pattern for marker in request.node.iter_markers("expects_log") for pattern in marker.args]
+    with making_sites(tmp_path, expected) as sites:
+        yield sites
 
 
 @pytest.fixture
-def served(serve_site: Callable[..., Served]) -> Served:
+def serve_site(sites: Sites) -> Callable[..., Served]:
+    """Makes sites that are not started yet: `serve_site("--web-only", AGENTSITE_LEASE_SECONDS="2")`."""
+    return sites.new
+
+
+@pytest.fixture(scope="session")
+def first_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """As its first start has left it, which takes its time: to be copied."""
+    with making_sites(tmp_path_factory.mktemp("first")) as sites:
+        site = sites.new()
+        site.start()
+        assert site.stop() == 0
+        yield site
+
+
+@pytest.fixture
+def served(sites: Sites, first_site: Served) -> Served:
     """A site that is up: `url`, `key`, `password`, `log`, `restart()`, `kill()`."""
-    site = serve_site()
+    site = sites.copy(first_site)
     site.start()
     return site

@@ -147,11 +147,13 @@ def end(server: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def new_database(server_url: str) -> Iterator[str]:
-    """The address of an empty database of its own, dropped at the end."""
+def new_database(server_url: str, template: str = "") -> Iterator[str]:
+    """The address of a database of its own, dropped at the end: empty, or a copy of one that nobody uses at the
+    moment, given by its address."""
     name = f"agentsite_{os.urandom(6).hex()}"
+    copied = f' TEMPLATE "{template.rpartition("/")[2]}"' if template else ""
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}"{copied}')
     base, _, _ = server_url.partition("?")
     try:
         yield base.rpartition("/")[0] + f"/{name}"

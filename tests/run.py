@@ -16,8 +16,13 @@ from tests.postgres import running_postgres
 from tests.valkey import running_valkey
 
 DATABASE_TESTS = ["tests/runs", "tests/api", "tests/faults"]
-# Of those, what takes its time and touches no database: once is enough.
-WITHOUT_DATABASE = ["tests/runs/test_server.py", "tests/runs/test_leaving.py"]
+# Of those, what takes its time and has the same database in both halves, or none: once is enough.
+WITHOUT_DATABASE = [
+    "tests/runs/test_deployment.py",
+    "tests/runs/test_leaving.py",
+    "tests/runs/test_moving.py",
+    "tests/runs/test_server.py",
+]
 
 
 class Half:

@@ -1,7 +1,7 @@
 """OpenAI's own client talks to a site in a process of its own, whose agent talks to a model that the test plays."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import openai
@@ -10,28 +10,42 @@ from openai import AsyncOpenAI
 
 from tests.faults.calling import Caller, Started
 from tests.gateway.fake_model import Call, FakeModel, chunk, serve_fake_model
-from tests.serving import Served
+from tests.serving import Served, free_port
+from tests.sites import making_sites
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 SECONDS = 20
 
 
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
 @pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with serve_fake_model() as model:
+async def model(port: int) -> AsyncIterator[FakeModel]:
+    async with serve_fake_model(port=port) as model:
         yield model
 
 
-@pytest.fixture
-async def site(serve_site: Callable[..., Served], model: FakeModel) -> Served:
-    site = serve_site()
-    await asyncio.to_thread(site.start)
-    tools = ("--tool", "calculator", "--tool", "wait")
-    made = await asyncio.to_thread(
-        site.manage, "create_agent", "helper", "--base-url", model.url, "--model", "fake", *tools
-    )
-    assert made.returncode == 0, made.stderr
-    return site
+@pytest.fixture(scope="module")
+def site(first_site: Served, port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with making_sites(tmp_path_factory.mktemp("openai")) as sites:
+        site = sites.copy(first_site)
+        options = (
+            "--base-url",
+            f"http://127.0.0.1:{port}/v1",
+            "--model",
+            "fake",
+            "--tool",
+            "calculator",
+            "--tool",
+            "wait",
+        )
+        made = site.manage("create_agent", "helper", *options)
+        assert made.returncode == 0, made.stderr
+        site.start()
+        yield site
 
 
 @pytest.fixture

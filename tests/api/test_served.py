@@ -2,23 +2,25 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 import pytest
 
 from tests.serving import Served
+from tests.sites import making_sites
 
 LOCAL = aiohttp.ClientTimeout(total=20)
 
 
-@pytest.fixture
-def site(serve_site: Callable[..., Served]) -> Served:
+@pytest.fixture(scope="module")
+def site(first_site: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Without a worker: runs wait until they are stopped."""
-    site = serve_site("--web-only", AGENTSITE_MAX_BODY_BYTES="100000")
-    site.start()
-    return site
+    with making_sites(tmp_path_factory.mktemp("served"), expected=["DisallowedHost"]) as sites:
+        site = sites.copy(first_site, "--web-only", AGENTSITE_MAX_BODY_BYTES="100000")
+        site.start()
+        yield site
 
 
 def client(site: Served, **headers: str) -> aiohttp.ClientSession:
@@ -130,7 +132,6 @@ async def test_watchers_that_leave_do_not_disturb_the_server(site: Served) -> No
             assert (await answer.json())["status"] == "queued"
 
 
-@pytest.mark.expects_log("DisallowedHost")
 async def test_a_call_by_a_foreign_name_is_told_in_one_line(site: Served) -> None:
     """R2: with the variable that an admin would have to set, and no traceback."""
     async with client(site, Host="agents.example") as http:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.faults.calling import Caller
-from tests.faults.databases import copied_database
 from tests.postgres import new_database
 from tests.serving import PROJECT, Served
 
@@ -55,7 +54,11 @@ def copy_seed(seed: Seed, data: Path) -> Iterator[dict[str, str]]:
     """Put a copy of the seed's data there; what tells a process of its database, for as long as there is one."""
     shutil.copytree(seed.data, data, dirs_exist_ok=True)
     with ExitStack() as database:
-        yield {"DATABASE_URL": database.enter_context(copied_database(seed.database))} if seed.database else {}
+        if seed.database is None:
+            yield {}
+        else:
+            copy = new_database(os.environ["DATABASE_URL"], template=seed.database)
+            yield {"DATABASE_URL": database.enter_context(copy)}
 
 
 @pytest.fixture

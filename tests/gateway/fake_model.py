@@ -122,13 +122,13 @@ class FakeModel:
 
 
 @asynccontextmanager
-async def serve_fake_model(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeModel]:
+async def serve_fake_model(tls: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[FakeModel]:
     model = FakeModel()
     app = web.Application(client_max_size=64 * 2**20)
     app.router.add_post("/v1/chat/completions", model.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
     await site.start()
     port = runner.addresses[0][1]
     model.url = f"https://localhost:{port}/v1" if tls else f"http://127.0.0.1:{port}/v1"
