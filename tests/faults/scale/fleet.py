@@ -23,9 +23,13 @@ class Fleet:
     workers: list[Working] = field(default_factory=list)
 
     async def start(self, *, web: int = 1, workers: int = 2) -> None:
-        new_web = [self.make_web() for _ in range(web)]
-        new_workers = [self.make_worker() for _ in range(workers)]
-        await asyncio.gather(*(asyncio.to_thread(process.start) for process in [*new_web, *new_workers]))
+        """So many new ones, and with them those that were made before and not started yet."""
+        for _ in range(web):
+            self.make_web()
+        for _ in range(workers):
+            self.make_worker()
+        waiting = [process for process in self.processes if not hasattr(process, "process")]
+        await asyncio.gather(*(asyncio.to_thread(process.start) for process in waiting))
 
     def make_web(self) -> Served:
         self.web.append(Served(self._room("web", self.web), self.environment, ("--web-only",), key=self.key))

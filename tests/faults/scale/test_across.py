@@ -17,7 +17,7 @@ from tests.faults.scale.fleet import Fleet
 @asynccontextmanager
 async def two_callers(fleet: Fleet, first: Caller) -> AsyncIterator[tuple[Caller, Caller]]:
     """At two web servers, of which the fixture has made the first."""
-    await asyncio.gather(asyncio.to_thread(fleet.web[0].start), fleet.start(web=1, workers=0))
+    await fleet.start(web=1, workers=0)
     async with Caller(fleet.web[1]) as second:
         yield first, second
 
@@ -28,7 +28,6 @@ async def test_a_run_goes_to_another_worker_when_the_one_with_its_agent_is_busy_
     """P10, R16"""
     fleet.environment["AGENTSITE_MAX_CONCURRENT_RUNS"] = "1"
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     run = await caller.start("#tokens=2")
     await check_run(caller, run)
     its = fleet.worker_of(run.run_id)
@@ -122,7 +121,6 @@ async def test_a_run_goes_on_when_the_web_server_of_its_completion_is_killed(fle
 async def test_jobs_for_nothing_harm_nobody_and_are_forgotten(fleet: Fleet, caller: Caller) -> None:
     """T5: a run that was removed before its job came, and jobs that are long done."""
     await fleet.start(web=0, workers=1)
-    fleet.web[0].start()
     fleet.ask(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, args, status)"
         " SELECT 'runs', 'take_run', jsonb_build_object('run', 1000000 + number, 'worker', ''), 'todo'"

@@ -24,7 +24,6 @@ from tests.valkey import Valkey
 async def test_runs_are_executed_by_workers_and_followed_at_any_web_server(fleet: Fleet, caller: Caller) -> None:
     """R1, R4"""
     await fleet.start(web=1, workers=2)
-    fleet.web[0].start()
     runs = [await caller.start(f"#tokens={number}") for number in range(1, 7)]
     async with Caller(fleet.web[1]) as elsewhere:
         for number, run in enumerate(runs, start=1):
@@ -55,7 +54,6 @@ async def test_a_job_is_deferred_in_the_transaction_that_makes_the_run(fleet: Fl
 async def test_a_conversation_is_worked_on_by_one_at_a_time_and_in_order(fleet: Fleet, caller: Caller) -> None:
     """R16: over all workers, and the worker that ends one run takes the next itself."""
     await fleet.start(web=0, workers=3)
-    fleet.web[0].start()
     first = await caller.start("#tokens=20 #rate=100")
     behind = [await caller.start(f"#tokens={number}", conversation=first.conversation_id) for number in range(1, 9)]
     for run in [first, *behind]:
@@ -70,7 +68,6 @@ async def test_a_conversation_is_worked_on_by_one_at_a_time_and_in_order(fleet: 
 async def test_a_run_goes_to_the_worker_that_has_its_agent(fleet: Fleet, caller: Caller) -> None:
     """P1: 4 workers, 12 conversations with 6 runs each, at the same time."""
     await fleet.start(web=0, workers=4)
-    fleet.web[0].start()
 
     async def talk(number: int) -> None:
         run = await caller.start(f"#tokens={number + 1}")
@@ -93,7 +90,6 @@ async def test_a_run_goes_to_the_worker_that_has_its_agent(fleet: Fleet, caller:
 async def test_a_run_does_not_wait_for_a_worker_that_died(fleet: Fleet, caller: Caller) -> None:
     """P10"""
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     run = await caller.start("#tokens=2")
     await check_run(caller, run)
     gone = fleet.worker_of(run.run_id)
@@ -107,7 +103,6 @@ async def test_a_run_does_not_wait_for_a_worker_that_died(fleet: Fleet, caller: 
 async def test_an_approval_at_a_web_server_lets_the_worker_go_on(fleet: Fleet, caller: Caller) -> None:
     """R14"""
     await fleet.start(web=0, workers=3)
-    fleet.web[0].start()
     run = await caller.start("send an email to bob@example.com", agent="demo")
     seen = await caller.see(run, has_seen("approval.requested"))
     decision = {"tool_call_id": seen[-1].event["tool_call_id"], "approve": True}
@@ -120,7 +115,6 @@ async def test_an_approval_at_a_web_server_lets_the_worker_go_on(fleet: Fleet, c
 async def test_a_stop_crosses_processes(fleet: Fleet, caller: Caller) -> None:
     """C1, C2, C3, R7, C12: by Redis, long before the once-a-second look."""
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     receipts = []
     for _ in range(5):
         run = await caller.start("#tokens=500 #rate=50")
@@ -141,7 +135,6 @@ async def test_without_redis_a_stop_takes_the_way_through_the_database(
 ) -> None:
     """C1, C2: and runs start, end and are followed, too."""
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     run = await caller.start("#tokens=1000 #rate=50")
     await caller.see(run, words_shown(3))
     valkey.kill()
@@ -162,7 +155,6 @@ async def test_without_redis_a_stop_takes_the_way_through_the_database(
 async def test_a_worker_that_gets_sigterm_finishes_what_it_can(fleet: Fleet, caller: Caller) -> None:
     """Draining: what ends within the grace period ends here, the rest goes on elsewhere, and nothing is doubled."""
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     short = [await caller.start("#tokens=60 #rate=60") for _ in range(6)]
     long = [
         await caller.start('#tool=mark {"name": "long"} #tokens=600 #rate=60', agent="sequential") for _ in range(6)
@@ -189,7 +181,6 @@ async def test_a_second_signal_ends_the_patience_of_a_worker(fleet: Fleet, calle
     """What it has is handed over at once."""
     fleet.environment["AGENTSITE_DRAIN_SECONDS"] = "600"
     await fleet.start(web=0, workers=1)
-    fleet.web[0].start()
     run = await caller.start("#tokens=300 #rate=60")
     await caller.see(run, words_shown(3))
     leaving = fleet.workers[0]
@@ -209,7 +200,6 @@ async def test_a_second_signal_ends_the_patience_of_a_worker(fleet: Fleet, calle
 async def test_a_rolling_restart_under_load_breaks_nothing(fleet: Fleet, caller: Caller) -> None:
     """R5, T4, T5: workers and web servers are replaced one after another while runs start, stream and end."""
     await fleet.start(web=1, workers=2)
-    fleet.web[0].start()
     is_over = asyncio.Event()
     started: list[Started] = []
 
@@ -245,7 +235,6 @@ async def test_a_rolling_restart_under_load_breaks_nothing(fleet: Fleet, caller:
 async def test_a_frozen_worker_is_replaced_and_writes_nothing_more(fleet: Fleet, caller: Caller) -> None:
     """T4, T5, C2"""
     await fleet.start(web=0, workers=2)
-    fleet.web[0].start()
     run = await caller.start("#tokens=200 #rate=60")
     seen = await caller.see(run, words_shown(30))
     frozen = fleet.worker_of(run.run_id)

@@ -123,7 +123,6 @@ async def test_a_run_arrives_at_a_collector_as_one_trace(fleet: Fleet, caller: C
     async with Collector() as collector:
         fleet.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{collector.port}"
         await fleet.start(web=0, workers=1)
-        fleet.web[0].start()
         run = await caller.start('#tool=mark {"name": "one"} #tokens=5', agent="sequential")
         await check_run(caller, run)
         stopped = await caller.start("#tokens=2000 #rate=50", agent="sequential")
