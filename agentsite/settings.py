@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import dj_database_url
 from csp.constants import NONE, SELF
+from dj_database_url import UnknownSchemeError
 from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -150,7 +151,9 @@ if IS_PRODUCTION:
             "(python -c 'import secrets; print(secrets.token_urlsafe(64))')."
         )
     ALLOWED_HOSTS = env_hosts()
-    CSRF_TRUSTED_ORIGINS = [f"https://{host.lstrip('*')}" for host in ALLOWED_HOSTS if host != "*"]
+    CSRF_TRUSTED_ORIGINS = [
+        f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"
+    ]
     SECURE_SSL_REDIRECT = env_flag("AGENTSITE_SSL_REDIRECT", True)
     SECURE_HSTS_SECONDS = env_int("AGENTSITE_HSTS_SECONDS", 31_536_000)
     # What else is served below the same name is its owner's to decide on, so Django's two reminders are of no use.
@@ -220,8 +223,12 @@ DATABASE_URL = os.environ.get("DATABASE_URL", "")
 if DATABASE_URL:
     try:
         DATABASES: dict[str, Any] = {"default": dj_database_url.parse(DATABASE_URL)}
-    except ValueError:
+    except UnknownSchemeError:
         DATABASES = {"default": {}}
+    except ValueError:
+        raise ImproperlyConfigured(
+            "DATABASE_URL cannot be read. Special characters in its password must be percent-encoded, / as %2F for example."
+        ) from None
 else:
     make_data_directory()
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "agentsite.sqlite3"}}

@@ -43,6 +43,7 @@ from gateway.outcomes import (
 )
 from gateway.providers.base import Chunk, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
 from gateway.step import State, Step
+from gateway.text import storable_text
 from gateway.tools.base import clean_text
 from gateway.tools.registry import Tool, ToolContext
 
@@ -290,7 +291,7 @@ class Turn:
                 draft.has_begun = True
                 if self.has_token_streaming and not draft.is_reasoning_held_back:
                     draft.is_reasoning_shown = True
-                    self.journal.add_reasoning(chunk.text.replace("\0", ""))
+                    self.journal.add_reasoning(storable_text(chunk.text))
             elif isinstance(chunk, ToolCallDelta):
                 draft.has_begun = True
                 draft.add_call(chunk)
@@ -299,7 +300,7 @@ class Turn:
         if texts:
             self._arrivals.append((time.time(), len(texts)))
             draft.has_begun = True
-            self._say("".join(texts).replace("\0", ""))
+            self._say(storable_text("".join(texts)))
         if draft.has_begun and self.first_token_at is None:
             self.first_token_at = datetime.now(UTC)
 

@@ -140,7 +140,11 @@ class Subscription:
 
     async def __aenter__(self) -> "Subscription":
         self.channel = await self.layer.new_channel()
-        await self._join()
+        try:
+            await self._join()
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(self._leave()))
+            raise
         metrics.WATCHERS.inc()
         return self
 

@@ -50,6 +50,10 @@ async def leave(server: "PatientServer", patience: float, *, waits_for_runs: boo
                 details["is_cut"] = True
                 _hang_up(protocol, details)
         await asyncio.sleep(LOOK_SECONDS)
+    # Time has run out for these. They are told first: a connection that ends by itself would be their client's wish.
+    for details in server.connections.values():
+        if _is_under_way(details):
+            details["application_instance"].cancel()
     # What is written may not be sent yet.
     for channel in _open_channels(server):
         channel.loseConnection()

@@ -161,7 +161,9 @@ class PatientServer(Server):
 
 def _is_stream(message: dict[str, Any]) -> bool:
     """Of events: an answer without an end of its own."""
-    return any(name.lower() == b"content-type" and b"event-stream" in value for name, value in message["headers"])
+    return any(
+        name.lower() == b"content-type" and b"event-stream" in value for name, value in message.get("headers", [])
+    )
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -152,8 +152,10 @@ class Shard(RedisSingleShardConnection):
             connection = self._pubsub
             with talking():
                 await connection.subscribe(*channels)
+                if gone := channels - self._wanted:  # whoever wanted them has left meanwhile
+                    await connection.unsubscribe(*gone)
             if connection is self._pubsub:  # and not one that was given up meanwhile
-                self._subscribed_to |= channels
+                self._subscribed_to |= channels & self._wanted
 
     async def _do_receiving(self) -> None:
         while True:

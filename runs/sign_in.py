@@ -5,7 +5,9 @@ The counters are in Django's cache: each web server has its own.
 """
 
 import hashlib
+import ipaddress
 import math
+import re
 from time import time
 from typing import Any
 
@@ -77,4 +79,16 @@ def _address_of(request: HttpRequest | None) -> str:
     if request is None:
         return ""
     forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.IS_PRODUCTION else ""
-    return forwarded.split(",")[-1].strip() or str(request.META.get("REMOTE_ADDR", ""))
+    return _network_of(forwarded.split(",")[-1].strip() or str(request.META.get("REMOTE_ADDR", "")))
+
+
+def _network_of(text: str) -> str:
+    """One visitor's addresses: of IPv6 everybody has a whole /64, and some proxies add a port, which is always new."""
+    bare = re.sub(r"^\[(.*)\](:\d+)?$|^([\d.]+):\d+$", r"\1\3", text)
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(address.ipv4_mapped or ipaddress.ip_network((int(address), 64), strict=False))
+    return str(address)

@@ -27,6 +27,7 @@ from gateway.providers.base import Chunk, Ended, ReasoningDelta, TextDelta, Tool
 from gateway.providers.failures import failure_in_stream
 
 DONE = b"[DONE]"
+Spoken = TextDelta | ReasoningDelta
 HALF = re.compile("[\ud800-\udfff]")
 FIRST_HALF = re.compile("[\ud800-\udbff]")
 MAX_ANSWER_CHARACTERS = 16 * 2**20  # of text, thoughts and arguments together
@@ -97,6 +98,8 @@ class CompletionReader:
             chunks.append(self._read_tool_call(piece))
         for chunk in chunks[first:]:
             self._take(chunk)
+        if self._halves:  # with nothing before it, half a character is nothing yet
+            chunks[first:] = [chunk for chunk in chunks[first:] if not isinstance(chunk, Spoken) or chunk.text]
 
     def _read_tool_call(self, piece: dict[str, Any]) -> ToolCallDelta:
         function = piece.get("function") or {}
@@ -131,7 +134,7 @@ class CompletionReader:
         if isinstance(chunk, ToolCallDelta):
             chunk.arguments = self._join(chunk.arguments, f"arguments {chunk.index}")
             self._characters += len(chunk.arguments)
-        elif isinstance(chunk, TextDelta | ReasoningDelta):
+        elif isinstance(chunk, Spoken):
             chunk.text = self._join(chunk.text, type(chunk).__name__)
             self._characters += len(chunk.text)
         if self._characters > MAX_ANSWER_CHARACTERS:

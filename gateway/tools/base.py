@@ -20,6 +20,7 @@ from pydantic_core import to_json
 from gateway.messages import ToolResult
 from gateway.providers.base import ToolSpec
 from gateway.task import Task
+from gateway.text import storable_text
 from gateway.tools.arguments import find_misfit, make_validator
 
 logger = logging.getLogger("gateway.tools")
@@ -162,9 +163,9 @@ def make_version(name: str, description: str, parameters: Mapping[str, Any], exp
 
 def clean_text(text: str) -> str:
     """Text that every database and every socket takes (no NUL, no half of a surrogate pair), cut at the size limit."""
-    text = text.replace("\0", "")
+    text = storable_text(text)
     # A character is at least one byte, so this much is enough to see whether the text is too long.
-    encoded = text[: RESULT_LIMIT + 1].encode("utf-8", "replace")
+    encoded = text[: RESULT_LIMIT + 1].encode()
     if len(encoded) <= RESULT_LIMIT:
         return encoded.decode()
     note = f"\n[Cut here: the whole result has {len(text):,} characters.]"

@@ -16,8 +16,6 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from referencing import Registry as SchemaRegistry
 from referencing.jsonschema import DRAFT202012
 
-from gateway.text import storable_text
-
 
 def is_fit(rule: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     """Whether arguments fit the schema that a rule is. Raises `ValueError` for a rule that is kept from before."""
@@ -66,7 +64,9 @@ def _compile(pattern: str) -> SchemaValidator:
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    return _compile(pattern).isinstance_python(storable_text(text))
+    # Nothing is left out of the text that is judged: the call is made with all of it. Only half of a surrogate pair,
+    # which the engine does not take, becomes U+FFFD.
+    return _compile(pattern).isinstance_python(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _check_pattern(

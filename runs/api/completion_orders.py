@@ -19,10 +19,10 @@ from runs.api.orders import (
     MAX_TEXT,
     TEXT_OR_PARTS,
     ImagePart,
-    ReasoningEffort,
     Strict,
     check,
 )
+from runs.models.agents import ReasoningEffort
 
 CONVERSATION = "conversation"
 

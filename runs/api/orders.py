@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from runs.actions import Refused, RunOrder
+from runs.models.agents import ReasoningEffort
 
 MAX_TEXT = 1_000_000
 MAX_MESSAGES = 1_000
@@ -105,9 +106,6 @@ RunInput = Annotated[
     AfterValidator(_check_input),
     Field(description="A text, or messages of which the last one is from the user."),
 ]
-
-
-ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class NewRun(Strict):

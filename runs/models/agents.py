@@ -1,5 +1,6 @@
 """Who answers: a provider is where models are, an agent is a configured assistant."""
 
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -10,6 +11,8 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from runs.models.fields import EncryptedTextField
+
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 def check_base_url(url: str) -> None:
@@ -115,7 +118,7 @@ class Agent(models.Model):
         _("reasoning effort"),
         max_length=10,
         blank=True,
-        choices=[(word, word) for word in ("minimal", "low", "medium", "high")],
+        choices=[(word, word) for word in get_args(ReasoningEffort)],
     )
     tools = models.JSONField(_("tools"), default=list, blank=True, help_text=_("Names of the tools it may use."))
     approvals = models.JSONField(

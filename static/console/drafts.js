@@ -1,8 +1,8 @@
 // @ts-check
 // What was typed and not sent survives a reload, for each conversation and for the one that is not begun, on this device.
 
-/** In place of the id of a conversation: the first question of a new one. */
-export const OPENING = "new";
+/** In place of the id of a conversation: the first question of a new one. Others may sign in at this device. */
+export const OPENING = `new.${document.documentElement.dataset.user}`;
 const SENT = "sent-opening";
 
 /** Where it is kept. @param {string} conversation */

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.browser.conftest import PHONE, Troubles
-from tests.browser.people import ask, say, wait_for_status
+from tests.browser.people import ask, say, sign_in, wait_for_status
 
 SLOW = "#tokens=5000 #rate=20"
 
@@ -182,6 +182,20 @@ def test_a_first_question_survives_until_its_conversation_is_open(page: Page, tr
     wait_for_status(page, "completed")
     page.goto("/")
     expect(field).to_have_value("")
+
+
+def test_a_first_question_is_not_shown_to_whoever_signs_in_next(page: Page) -> None:
+    page.goto("/")
+    page.fill("#opening-text", "between me and the agent")
+    page.context.clear_cookies()
+    sign_in(page, "bob")
+    page.goto("/")
+    expect(page.locator("#opening-text")).to_have_value("")
+    page.context.clear_cookies()
+    sign_in(page, "alice")
+    page.goto("/")
+    expect(page.locator("#opening-text")).to_have_value("between me and the agent")
+    page.fill("#opening-text", "")
 
 
 def test_that_the_server_is_away_is_said_as_long_as_it_is_true(page: Page, troubles: Troubles) -> None:

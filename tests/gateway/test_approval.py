@@ -68,6 +68,10 @@ LOOKED_AT_TWICE = {"patternProperties": {ENDLESS: {}}, "unevaluatedProperties": 
         (OUTSIDE, {"path": "reports/b"}, False),
         (OUTSIDE, {"path": "../etc"}, True),
         (OUTSIDE, {}, False),
+        # Nothing is overlooked that the tool would be given.
+        (OUTSIDE, {"path": "re\0ports/b"}, True),
+        (OUTSIDE, {"path": "\0reports/../b"}, True),
+        (OUTSIDE, '{"path": "\\ud800reports/b"}', True),
         ({"properties": {"path": {"pattern": ENDLESS}}}, {"path": "aaa"}, True),
         ({"properties": {"path": {"pattern": ENDLESS}}}, {"path": ENDLESS_TEXT}, False),
         ({"properties": {"path": {"pattern": "etc"}}}, '{"path": "\\ud800 etc"}', True),

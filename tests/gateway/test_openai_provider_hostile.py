@@ -161,7 +161,9 @@ async def test_a_character_that_is_cut_in_two_is_whole_again(model: FakeModel, p
         return [{"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": arguments}}]
 
     async def script(call: Call) -> None:
-        await call.delta(content=f"a{FIRST}", reasoning_content=f"b{FIRST}")
+        await call.delta(reasoning_content=FIRST)
+        await call.delta(reasoning_content=f"{SECOND}b{FIRST}")
+        await call.text(f"a{FIRST}")
         await call.delta(tool_calls=call_of(f"c{FIRST}", 0) + call_of("d", 1))
         await call.delta(tool_calls=call_of(f"{SECOND}!", 1) + call_of(f"{SECOND}!", 0))
         await call.delta(content=f"{SECOND}!", reasoning_content=f"{SECOND}!")
@@ -175,7 +177,8 @@ async def test_a_character_that_is_cut_in_two_is_whole_again(model: FakeModel, p
     texts = {
         kind: "".join(chunk.text for chunk in said if isinstance(chunk, kind)) for kind in (TextDelta, ReasoningDelta)
     }
-    assert texts == {TextDelta: "a😀!😀 \ufffd \ufffd é", ReasoningDelta: "b😀!"}
+    assert texts == {TextDelta: "a😀!😀 \ufffd \ufffd é", ReasoningDelta: "😀b😀!"}
+    assert all(chunk.text for chunk in said if isinstance(chunk, TextDelta | ReasoningDelta))
     arguments = {0: "", 1: ""}
     for chunk_ in said:
         if isinstance(chunk_, ToolCallDelta):

@@ -20,7 +20,7 @@ from runs.server import PatientServer, close_event_loop, event_loop  # noqa: E40
 CHUNK = 16 * 1024
 CHUNKS = 2000
 MOST = 100_000
-PATIENCE = 20
+PATIENCE = 60  # longer than any test waits
 counts = {"sent": 0, "ended": 0, "waiting": 0}
 let_go = asyncio.Event()
 

@@ -77,6 +77,7 @@ PRODUCTION = {"AGENTSITE_ENV": "production", "AGENTSITE_HOSTS": "a.example", "AG
         ({"AGENTSITE_DATA": "/proc/nowhere", "DATABASE_URL": ""}, "the directory /proc/nowhere cannot be made"),
         ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL must begin with postgresql://"),
         ({"DATABASE_URL": "rubbish"}, "DATABASE_URL must begin with postgresql://"),
+        ({"DATABASE_URL": "postgresql://a:b/c@localhost/d"}, "DATABASE_URL cannot be read"),
     ],
 )
 def test_settings_that_cannot_be_understood_are_refused_in_one_line(
@@ -94,3 +95,5 @@ def test_what_can_be_said_in_several_ways_is_understood(serve_site: Callable[...
     shown = serve_site(**{**PRODUCTION, **said, "AGENTSITE_HOSTS": hosts}).manage("diffsettings")
     assert shown.returncode == 0, shown.stderr
     assert "SECURE_SSL_REDIRECT = True" in shown.stdout
+    origins = ["agents.example.org", "*.example.org", "127.0.0.1", "[::1]"]
+    assert f"CSRF_TRUSTED_ORIGINS = {[f'https://{name}' for name in origins]}" in shown.stdout

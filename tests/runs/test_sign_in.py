@@ -62,6 +62,27 @@ def test_behind_a_proxy_the_address_is_the_one_that_it_has_seen(
     assert enter(client, PAGES[0], "right", HTTP_X_FORWARDED_FOR="10.0.0.4")[0] == 200, "without a proxy it is a claim"
 
 
+@pytest.mark.parametrize(
+    ("addresses", "other"),
+    [
+        (["2001:db8:0:1::{:x}", "2001:db8:0:1:ffff::{:x}"], "2001:db8:0:2::1"),
+        (["10.0.0.1:40{:02}", "[::ffff:10.0.0.1]:{}", "::ffff:10.0.0.1"], "10.0.0.2:4000"),
+        (["[2001:db8::{:x}]:{}", "[2001:db8::{:x}]"], "[2001:db9::1]"),
+        (["unknown"], "hidden"),
+    ],
+)
+def test_whoever_has_many_addresses_or_ports_is_one(
+    client: Client, clock: dict[str, float], settings: Any, addresses: list[str], other: str
+) -> None:
+    """As proxies write them."""
+    settings.IS_PRODUCTION = True
+    for number in range(MOST_TRIES + 1):
+        address = addresses[number % len(addresses)].format(number, number)
+        enter(client, PAGES[0], "wrong", HTTP_X_FORWARDED_FOR=address)
+    assert enter(client, PAGES[0], "right", HTTP_X_FORWARDED_FOR=addresses[0].format(99, 99))[0] == 200
+    assert enter(client, PAGES[0], "right", HTTP_X_FORWARDED_FOR=other)[0] == 302
+
+
 def test_whoever_signs_in_may_be_wrong_again(client: Client, clock: dict[str, float]) -> None:
     for _ in range(2):
         for _ in range(MOST_TRIES - 1):

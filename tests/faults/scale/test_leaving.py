@@ -83,17 +83,23 @@ async def test_a_web_server_that_ends_lets_completions_finish_and_streams_come_b
         assert shown_text(await elsewhere.log(run)) == found["output"] == tokens(400)
 
 
-async def test_a_second_signal_ends_the_patience_of_a_web_server(fleet: Fleet, caller: Caller) -> None:
+@pytest.mark.parametrize("end", ["second signal", "time"])
+async def test_the_patience_of_a_web_server_ends_and_nobody_has_stopped_anything(
+    fleet: Fleet, caller: Caller, end: str
+) -> None:
     """R17: a completion that was cut this way is nobody's stop; its run goes on."""
-    fleet.environment["AGENTSITE_DRAIN_SECONDS"] = "600"
+    fleet.environment["AGENTSITE_DRAIN_SECONDS"] = "600" if end == "second signal" else "1"
     await fleet.start(web=1, workers=1)
     leaving = fleet.web[0]
-    async with completion(caller, "#tokens=200 #rate=100") as answer, Caller(fleet.web[1]) as elsewhere:
+    async with completion(caller, "#tokens=300 #rate=40") as answer, Caller(fleet.web[1]) as elsewhere:
         await answer.content.readuntil(b"tok3")
         leaving.is_up = False
 
+        leaving.process.send_signal(signal.SIGTERM)
+
         def has_left() -> bool:
-            leaving.process.send_signal(signal.SIGTERM)
+            if end == "second signal":
+                leaving.process.send_signal(signal.SIGTERM)
             return leaving.process.poll() is not None
 
         await until(has_left)
@@ -103,7 +109,7 @@ async def test_a_second_signal_ends_the_patience_of_a_web_server(fleet: Fleet, c
             " JOIN runs_conversation conversation ON conversation.id = run.conversation_id"
         )
         found = await check_run(elsewhere, Started(run_id, conversation_id))
-        assert (found["status"], found["output"]) == ("completed", tokens(200))
+        assert (found["status"], found["output"]) == ("completed", tokens(300))
 
 
 class Proxy:

@@ -112,6 +112,34 @@ async def test_those_who_come_first_at_once_are_all_heard(valkey: Valkey) -> Non
     await listener.flush()
 
 
+async def test_whoever_leaves_while_joining_leaves_nothing_behind(valkey: Valkey) -> None:
+    """R4, C11: neither a letter box nor a subscription in Redis."""
+    listener = make_layer(valkey.port)
+    await listener.group_add(GROUP, await listener.new_channel())
+    shard = listener._get_layer()._get_shard(GROUP)
+    async with redis.Redis(port=valkey.port) as client:
+
+        async def count(group: str) -> int:
+            [(_, listening)] = await client.pubsub_numsub(f"{PREFIX}__group__{group}")
+            return int(listening)
+
+        async with asyncio.timeout(20):
+            while not await count(GROUP):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        channel = await listener.new_channel()
+        async with shard._subscribing:
+            joining = asyncio.create_task(listener.group_add("left", channel))
+            await asyncio.sleep(0)
+            await listener.group_discard("left", channel)
+        await joining
+        await listener.group_add("stayed", await listener.new_channel())
+        async with asyncio.timeout(20):
+            while not await count("stayed"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert await count("left") == 0
+    await listener.flush()
+
+
 async def test_a_quiet_subscription_is_left_as_it_is(
     valkey: Valkey, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
