@@ -227,7 +227,7 @@ if DATABASE_URL:
         DATABASES = {"default": {}}
     except ValueError:
         raise ImproperlyConfigured(
-            "DATABASE_URL cannot be read. Special characters in its password must be percent-encoded, / as %2F for example."
+            "DATABASE_URL cannot be read. Special characters in a password must be percent-encoded, like / as %2F."
         ) from None
 else:
     make_data_directory()

@@ -32,6 +32,7 @@ class Span:
     begun_at: datetime
     seconds: float | None = None
     state: str = "running"
+    call_id: str = ""
 
 
 @dataclass
@@ -225,17 +226,15 @@ class Fold:
             # A run that was taken up again goes on with its tools: the model was not asked.
             self.spans.remove(self._model_span)
             self._model_span = None
-        self.spans.append(Span("tool", use.name, at))
+        self.spans.append(Span("tool", use.name, at, call_id=use.call_id))
         self._mark(use)
 
     def _on_tool_postponed(self, event: dict[str, Any], at: datetime) -> None:
         """Its worker left before it began."""
         use = self._find_use(event)
         use.state, use.started_at = "waiting", None
-        for span in reversed(self.spans):
-            if span.kind == "tool" and span.name == use.name and span.state == "running":
-                self.spans.remove(span)
-                break
+        if (span := self._span_of(use)) is not None:
+            self.spans.remove(span)
         self._mark(use)
 
     def _on_tool_progress(self, event: dict[str, Any], at: datetime) -> None:
@@ -252,14 +251,18 @@ class Fold:
             use.state = "denied"
         elif use.state == "finished" and event.get("is_error"):
             use.state = "failed"
-        for span in reversed(self.spans):
-            if span.kind == "tool" and span.name == use.name and span.state == "running":
-                span.seconds, span.state = (at - span.begun_at).total_seconds(), use.state
-                break
+        if (span := self._span_of(use)) is not None:
+            # As the tool's card tells it: between its events lies also what it took to store them.
+            span.seconds = (at - span.begun_at).total_seconds() if use.seconds is None else use.seconds
+            span.state = use.state
         self._mark(use)
         goes_on = self.status == Status.RUNNING and not self.is_stopping
         if goes_on and all(other.is_over for other in self._uses.values()):
             self._ask_model(at)
+
+    def _span_of(self, use: ToolUse) -> Span | None:
+        running = (span for span in reversed(self.spans) if span.state == "running")
+        return next((span for span in running if span.call_id == use.call_id), None)
 
     def _find_use(self, event: dict[str, Any]) -> ToolUse:
         use = self._uses.get(event["tool_call_id"])

@@ -88,7 +88,7 @@ def _show_run(run: Run, fold: Fold) -> dict[str, Any]:
             {
                 "kind": span.kind,
                 "name": span.name,
-                "seconds": None if span.seconds is None else round(span.seconds, 2),
+                "seconds": None if span.seconds is None else round(span.seconds, 3),
                 "state": span.state,
             }
             for span in fold.spans[-MOST_SPANS:]

@@ -6,6 +6,7 @@ import { forgetSent, keepDraft, nameDraft, readDraft } from "./drafts.js";
 import { grow, isSending, newKey } from "./field.js";
 import { isFocusLost } from "./focus.js";
 import { editLast } from "./queue.js";
+import { expectRun } from "./stop.js";
 
 const form = document.querySelector("form[data-composer]");
 
@@ -54,7 +55,9 @@ if (form instanceof HTMLFormElement) {
     complain("");
     show();
     try {
-      await call("POST", "/v1/runs", { input: text, conversation }, { "Idempotency-Key": attempt.key });
+      const sent = call("POST", "/v1/runs", { input: text, conversation }, { "Idempotency-Key": attempt.key });
+      if (!state.active) expectRun(sent.then(({ run_id }) => run_id));
+      await sent;
       attempt = { text: "", key: "" };
       if (field.value === text) field.value = "";
       keepDraft(conversation, field.value);

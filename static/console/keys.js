@@ -1,8 +1,8 @@
 // @ts-check
 // Shortcuts. All of them can be switched off in the preferences; Enter belongs to the fields and stays.
 
+import { openSearch } from "./dialogs.js";
 import { closeAll } from "./panels.js";
-import { openSearch } from "./search.js";
 import { stopActive } from "./stop.js";
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
@@ -39,7 +39,10 @@ document.addEventListener("keydown", (event) => {
   if (!isOn || document.querySelector("dialog[open]")) return;
   const hasMod = isMac ? event.metaKey : event.ctrlKey;
   if (event.key === "Escape") {
-    if (stopActive()) event.preventDefault();
+    const { target } = event;
+    // Whoever writes in the form of a question wants to leave the field, and not to deny everything for good.
+    if (isField(target) && target instanceof HTMLElement && target.closest("[data-question]")) target.blur();
+    else if (event.repeat || stopActive()) event.preventDefault();
   } else if (hasMod && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
     event.preventDefault();
     openSearch();

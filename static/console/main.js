@@ -7,7 +7,7 @@ import "./menu.js";
 import "./overview.js";
 import "./conversations.js";
 import "./entries.js";
-import "./search.js";
+import "./dialogs.js";
 import "./keys.js";
 import "./stop.js";
 import "./shell.js";

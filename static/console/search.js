@@ -79,19 +79,4 @@ if (dialog instanceof HTMLDialogElement && input) {
       options()[chosen].click();
     }
   });
-  document.addEventListener("click", (event) => {
-    if (!(event.target instanceof Element)) return;
-    if (event.target.closest("[data-open-search]") && !event.ctrlKey && !event.metaKey) {
-      event.preventDefault();
-      openSearch();
-    }
-  });
-}
-
-for (const one of document.querySelectorAll("dialog")) {
-  one.addEventListener("click", (event) => {
-    // A click beside the dialog meets the dialog itself; one inside meets its content.
-    const isBeside = event.target === one;
-    if (isBeside || (event.target instanceof Element && event.target.closest("[data-close-dialog]"))) one.close();
-  });
 }

@@ -9,6 +9,17 @@ let active = null;
 /** @type {string | null} the one that was told to */
 let told = null;
 let isStopping = false;
+/** When Stop was pressed last: whoever presses it twice does not mean the run that has come next. */
+let pressedAt = -Infinity;
+const TWICE = 800;
+/** @type {Promise<string> | null} what was just sent from here and has not been seen yet: its run */
+let coming = null;
+
+/** @param {Promise<string>} run */
+export function expectRun(run) {
+  coming = run;
+  run.catch(() => (coming = null)); // whoever sent it says what went wrong
+}
 
 function show() {
   for (const button of document.querySelectorAll("[data-stop-active]")) {
@@ -38,7 +49,14 @@ export async function stopRun(run) {
 /** @returns {boolean} whether there was anything to stop */
 export function stopActive() {
   const run = active;
-  if (!run || isStopping) return Boolean(run);
+  if (!run && coming) {
+    coming.then(stopRun, () => {});
+    coming = null;
+    pressedAt = performance.now();
+    return true;
+  }
+  if (!run || isStopping || performance.now() - pressedAt < TWICE) return Boolean(run);
+  pressedAt = performance.now();
   told = run;
   isStopping = true;
   show();
@@ -54,6 +72,7 @@ export function stopActive() {
 document.addEventListener("run-state", (event) => {
   const state = /** @type {CustomEvent} */ (event).detail;
   active = state.active;
+  if (active) coming = null;
   isStopping = Boolean(active) && (told === active || (state.run?.id === active && state.run.status === "stopping"));
   show();
 });

@@ -4,7 +4,7 @@
 
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 8000;
-const SILENCE = 20000; // the server says something at least every few seconds
+const SILENCE = 11000; // the server says something at least every five seconds
 const PATIENCE = 2000; // before anybody is told
 const GONE = 4404;
 const REFUSED = 4400;

@@ -99,6 +99,7 @@ async function decide(form, choice) {
   const status = /** @type {HTMLElement} */ (form.querySelector("[data-status]"));
   const buttons = /** @type {NodeListOf<HTMLButtonElement>} */ (form.querySelectorAll("[data-decide]"));
   problem.hidden = true;
+  form.querySelector("[aria-invalid]")?.removeAttribute("aria-invalid");
   try {
     const decisions = readDecisions(form, choice);
     for (const button of buttons) button.disabled = true;
@@ -109,9 +110,16 @@ async function decide(form, choice) {
     const error = field ? new BadField(field, misfitOf(field)) : thrown;
     problem.textContent = error instanceof Error ? error.message : String(error);
     problem.hidden = false;
+    // A form may be long: what is wrong with a field is said where it is.
+    if (error instanceof BadField) (error.field.closest("label, fieldset") ?? error.field).after(problem);
+    else form.querySelector("footer")?.before(problem);
     status.textContent = "";
     for (const button of buttons) button.disabled = false;
-    if (error instanceof BadField) error.field.focus();
+    if (error instanceof BadField) {
+      error.field.setAttribute("aria-invalid", "true");
+      error.field.setAttribute("aria-describedby", problem.id);
+      error.field.focus();
+    }
   }
 }
 

@@ -32,6 +32,19 @@ def test_a_deleted_conversation_is_gone_and_comes_back_by_undo(page: Page) -> No
     expect(page.locator("#runs")).to_contain_text("tok1")
 
 
+def test_the_undo_does_not_cover_stop(page: Page) -> None:
+    """On the screen of a laptop, beside the inspector."""
+    conversation = ask(page, "#tokens=2 and a title that is as long as titles are, which is quite long")
+    wait_for_status(page, "completed")
+    ask(page, SLOW)
+    wait_for_status(page, "running")
+    delete(page, conversation)
+    expect(page.locator(".notice")).to_be_visible()
+    page.locator(".composer [data-stop-active]").click(timeout=5000)
+    wait_for_status(page, "cancelled")
+    expect(page.locator(".notice")).to_be_visible()
+
+
 def test_a_title_without_a_space_leaves_the_undo_within_reach(page: Page) -> None:
     conversation = ask(page, "Donaudampfschifffahrt" * 12)
     wait_for_status(page, "completed")

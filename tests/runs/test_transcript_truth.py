@@ -329,6 +329,19 @@ def test_no_model_is_in_the_timeline_after_a_tool_that_was_cut_off(alice: User) 
     assert [span["kind"] for span in timeline][-1] == "tool"
 
 
+def test_the_timeline_tells_of_each_call_what_its_card_tells(alice: User) -> None:
+    """Also of several calls of one tool, in whatever order they end."""
+    run = start_run(make_run(alice))
+    calls = [{"tool_call_id": f"call_{number}", "name": "wait"} for number in range(3)]
+    for call in calls:
+        store_event(run, events.TOOL_STARTED, **call, arguments={})
+    for seconds, call in zip((0.002, 5.0, None), calls, strict=True):
+        store_event(run, events.TOOL_COMPLETED, **call, result="", state="finished", seconds=seconds)
+    first, second, third = open_transcript(run.conversation, alice).state["run"]["timeline"][-4:-1]
+    assert (first["seconds"], second["seconds"]) == (0.002, 5.0)
+    assert third["seconds"] < 5
+
+
 def test_a_page_that_was_away_for_long_is_told_to_load_itself_again(alice: User) -> None:
     first = end_run(start_run(make_run(alice)))
     for _ in range(51):

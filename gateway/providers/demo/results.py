@@ -21,7 +21,9 @@ def tell_results(answered: Sequence[Answered], is_german: bool = False) -> str:
     if len(told) == 1:
         return told[0]
     opening = "Alles erledigt:" if is_german else f"All {len(told)} calls are through:"
-    return opening + "\n\n" + "\n".join(f"{number}. {line}" for number, line in enumerate(told, 1))
+    # What has several lines stays in its point of the list.
+    points = [f"{number}. {text.replace(chr(10), f'{chr(10)}   ')}" for number, text in enumerate(told, 1)]
+    return opening + "\n\n" + "\n".join(points)
 
 
 def tell_result(call: Answered, is_german: bool = False) -> str:
