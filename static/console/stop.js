@@ -64,6 +64,7 @@ export function stopActive() {
     if (isTold || active !== run) return;
     told = null;
     isStopping = false;
+    pressedAt = -Infinity;
     show();
   });
   return true;
