@@ -1,8 +1,12 @@
 // @ts-check
-// Dialogs close by a click beside them. The script of the search comes when it is opened.
+// Dialogs close by a click beside them. That of the search opens at once, and its script looks for what is typed by then.
 
 export async function openSearch() {
-  (await import("./search.js")).openSearch();
+  const dialog = document.querySelector("dialog[data-search]");
+  if (!(dialog instanceof HTMLDialogElement) || dialog.open) return;
+  dialog.showModal();
+  dialog.querySelector("input")?.select();
+  (await import("./search.js")).look();
 }
 
 document.addEventListener("click", (event) => {

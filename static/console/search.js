@@ -31,7 +31,7 @@ function choose(index) {
   }
 }
 
-async function look() {
+export async function look() {
   if (!(dialog instanceof HTMLDialogElement) || !input || !results) return;
   const mine = ++number;
   const address = new URL(dialog.dataset.source ?? "", location.href);
@@ -51,13 +51,6 @@ async function look() {
   } catch {
     // Nobody answers: what was found before stays.
   }
-}
-
-export function openSearch() {
-  if (!(dialog instanceof HTMLDialogElement) || !input || dialog.open) return;
-  dialog.showModal();
-  input.select();
-  look();
 }
 
 // The page of the search has its own list, for who opens it in a tab.

@@ -8,6 +8,18 @@ from tests.browser.holding import Held
 from tests.browser.people import ask, wait_for_status
 
 
+def test_what_is_typed_into_the_search_before_its_script_has_come_is_looked_for(page: Page) -> None:
+    ask(page, "#tokens=2 the road to Samarkand")
+    wait_for_status(page, "completed")
+    held = Held(page, "**/search*.js")
+    page.keyboard.press("Control+k")
+    script = held.next()
+    page.keyboard.type("samarkand")
+    script.continue_()
+    expect(page.get_by_role("option")).to_have_count(1)
+    expect(page.locator("#search-words")).to_have_value("samarkand")
+
+
 @pytest.fixture
 def held(page: Page) -> Held:
     return Held(page, "**/retrying*.js", "**/deciding*.js")

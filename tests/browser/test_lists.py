@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Troubles
 from tests.browser.holding import Held
-from tests.browser.people import ask, say, wait_for_status
+from tests.browser.people import ask, say, sign_in, wait_for_status
 
 SLOW = "#tokens=5000 #rate=20"
 
@@ -154,16 +154,19 @@ def test_what_belongs_to_others_is_not_found(page: Page, open_page: Callable[...
     expect(bob.locator("h1")).to_have_text("Not found")
 
 
-def test_a_page_that_was_left_open_while_signing_out_elsewhere_says_what_is_wrong(
+def test_what_is_written_on_a_page_that_was_left_open_while_signing_out_elsewhere_is_kept(
     page: Page, troubles: Troubles
 ) -> None:
-    troubles.expect("403", "401", "WebSocket")
-    ask(page, "#tokens=2")
+    """Whoever sends it is asked to sign in, and comes back to it."""
+    troubles.expect("401", "WebSocket")
+    conversation = ask(page, "#tokens=2")
     wait_for_status(page, "completed")
     page.context.clear_cookies()
     page.fill("#composer-text", "hello?")
     page.press("#composer-text", "Enter")
-    expect(page.locator("[data-composer-error]")).to_be_visible()
+    page.wait_for_url(f"**/accounts/login/?next=/c/{conversation}")
+    sign_in(page, "alice")
+    page.goto(f"/c/{conversation}")
     expect(page.locator("#composer-text")).to_have_value("hello?")
 
 

@@ -264,9 +264,9 @@ def test_what_was_taken_back_before_its_turn_is_not_found(as_alice: Client, alic
 def test_preferences_are_kept_and_shown_on_every_page(as_alice: Client) -> None:
     as_alice.post("/preferences", {"theme": "dark", "language": "de"})
     page = text_of(as_alice, "/")
-    assert '<html lang="de" data-theme="dark" data-shortcuts="off">' in page
+    assert '<html lang="de" data-theme="dark" data-shortcuts="off" data-user=' in page
     as_alice.post("/preferences", {"theme": "nonsense", "language": "xx", "shortcuts": "on"})
-    assert '<html lang="de" data-theme="dark" data-shortcuts="on">' in text_of(as_alice, "/")
+    assert '<html lang="de" data-theme="dark" data-shortcuts="on" data-user=' in text_of(as_alice, "/")
 
 
 def test_a_cookie_that_somebody_made_up_changes_nothing(as_alice: Client) -> None:
