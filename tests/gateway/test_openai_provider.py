@@ -26,16 +26,10 @@ from gateway.providers.base import (
 )
 from gateway.providers.openai import OpenAIProvider
 from gateway.providers.sse import EventSplitter
-from tests.gateway.fake_model import Call, FakeModel, chunk, serve_fake_model, sse
+from tests.gateway.fake_model import Call, FakeModel, chunk, sse
 
 HELLO = ModelRequest(model="fake", system_prompt="", messages=[Message("user", "Hello")])
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with serve_fake_model() as model:
-        yield model
 
 
 @pytest.fixture

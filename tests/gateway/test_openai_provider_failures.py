@@ -15,16 +15,10 @@ from gateway.messages import Message
 from gateway.providers.base import ModelRequest
 from gateway.providers.failures import read_retry_after, scrub
 from gateway.providers.openai import OpenAIProvider
-from tests.gateway.fake_model import Call, FakeModel, serve_fake_model
+from tests.gateway.fake_model import Call, FakeModel
 
 HELLO = ModelRequest(model="fake", system_prompt="", messages=[Message("user", "Hello")])
 KEY = "my+very/secret=key"
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with serve_fake_model() as model:
-        yield model
 
 
 @asynccontextmanager

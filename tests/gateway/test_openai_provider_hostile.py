@@ -12,15 +12,9 @@ from gateway.messages import Message, ToolCall, Usage
 from gateway.providers import completions, connections
 from gateway.providers.base import Chunk, Ended, ModelRequest, ReasoningDelta, TextDelta, ToolCallDelta, UsageReport
 from gateway.providers.openai import OpenAIProvider
-from tests.gateway.fake_model import Call, FakeModel, chunk, serve_fake_model, sse
+from tests.gateway.fake_model import Call, FakeModel, chunk, sse
 
 HELLO = ModelRequest(model="fake", system_prompt="", messages=[Message("user", "Hello")])
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with serve_fake_model() as model:
-        yield model
 
 
 @pytest.fixture

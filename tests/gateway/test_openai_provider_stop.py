@@ -27,12 +27,6 @@ PROMPTLY = 0.1  # seconds: the contract's limit; what is measured is under 2 ms
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with serve_fake_model() as model:
-        yield model
-
-
-@pytest.fixture
 async def provider(model: FakeModel) -> AsyncIterator[OpenAIProvider]:
     async with closing(OpenAIProvider(base_url=model.url, api_key="sk-secret", read_timeout=30)) as provider:
         yield provider
