@@ -49,7 +49,7 @@ def claim_runs(
         before_it = Run.objects.filter(conversation=OuterRef("conversation"), ended_at__range=just_now)
         waiting &= ~Q(queued_at__range=just_now) & ~Q(Exists(before_it))
     with writing():
-        return _claim(worker, _lock_runs(waiting, ~Exists(ahead), _takes_runs(worker), limit=limit), timezone.now())
+        return _claim(worker, _lock_runs(waiting, ~Exists(ahead), limit=limit), timezone.now())
 
 
 def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> list[Claim]:
@@ -60,8 +60,10 @@ def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> l
     if not Run.objects.filter(is_lost).exists():
         return []
     with writing():
+        if _drains(worker):
+            return []
         going_on = []
-        for run in _lock_runs(is_lost, _takes_runs(worker), limit=limit):
+        for run in _lock_runs(is_lost, limit=limit):
             run.losses += 1
             if not _end_lost_run(run, now):
                 run.save(update_fields=["losses"])
@@ -71,7 +73,7 @@ def claim_lost_runs(worker: str, limit: int, in_hand: Collection[int] = ()) -> l
 
 def _claim(worker: str, runs: list[Run], now: datetime) -> list[Claim]:
     """Make locked runs this worker's: a handful of queries, however many they are."""
-    if not runs:
+    if not runs or _drains(worker):
         return []
     # Where no run has ended yet, this is the first one: nothing stands before its input.
     later = [run for run in runs if run.conversation.last_stop_reason or run.started_at is not None]
@@ -152,9 +154,10 @@ def _end_lost_run(run: Run, now: datetime) -> bool:
     return True
 
 
-def _takes_runs(worker: str) -> NegatedExpression:
-    """Not while it drains. Asked here as well, because the worker may not have heard of it yet."""
-    return ~Exists(Worker.objects.filter(name=worker, is_draining=True))
+def _drains(worker: str) -> bool:
+    """Asked at every claim: the worker may not have heard of it yet. By a query of its own, which costs less than a
+    condition in the one that locks the runs."""
+    return Worker.objects.filter(name=worker, is_draining=True).exists()
 
 
 def _lock_runs(*conditions: Q | Exists | NegatedExpression, limit: int) -> list[Run]:

@@ -52,6 +52,7 @@ def test_a_worker_that_has_not_heard_that_it_drains_takes_nothing() -> None:
         Worker.objects.update(is_draining=False)
         assert [claim.run for claim in claim_some("w1", 10)] == [run]
         Run.objects.update(lease_expires_at=timezone.now() - timedelta(hours=1))
+    assert Run.objects.get().losses == 1, "it was lost once, however many looked at it"
 
 
 async def test_a_worker_that_was_forgotten_reports_anew(working: Stage) -> None:
